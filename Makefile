@@ -95,6 +95,10 @@ update: ## regenerate generated files and goldens; review the diff
 	cd dashboards/gen && $(GO) run .
 	cd packaging/test && $(GO) test ./helm -run Golden -update
 
+.PHONY: kernel-messages
+kernel-messages: ## list the messages of kernel sources in KERNEL (directories, separated by commas) that internal/kernellog does not know
+	$(GO) run ./internal/kernellog/sources -source $(KERNEL)
+
 .PHONY: captures
 captures: ## capture every recorded machine, all rounds, and replay the captures, also anonymised; half an hour
 	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./test/commands -every

@@ -96,10 +96,13 @@ func imports(t *testing.T) map[string][]string {
 	return m
 }
 
-// forTests reports whether a package beside those it serves is for tests only.
+// forTests reports whether a package beside those it serves is for tests or developers only.
 func forTests(name string) bool {
 	return slices.Contains(
-		[]string{"collector/collectortest", "internal/deptest", "internal/host/hosttest", "internal/page/pagetest"},
+		[]string{
+			"collector/collectortest", "internal/deptest", "internal/host/hosttest", "internal/kernellog/sources",
+			"internal/page/pagetest",
+		},
 		name,
 	)
 }

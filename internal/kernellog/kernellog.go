@@ -26,10 +26,7 @@ const maxDetail = 96
 func Parse(line string) (Event, bool) {
 	var e Event
 	text := e.origin(line)
-	for _, p := range e.candidates() {
-		if !p.has(text) {
-			continue
-		}
+	for _, p := range e.candidates(text) {
 		m := p.form().FindStringSubmatch(text)
 		if m == nil {
 			continue
@@ -45,7 +42,8 @@ func Parse(line string) (Event, bool) {
 }
 
 // numbers are the groups whose values are not clear without their name.
-var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid", "errno", "port", "channel", "celsius", "devices")
+var numbers = of("module", "queue", "status", "xid", "sxid", "slot", "sensors", "pid", "errno", "port", "channel",
+	"celsius", "devices")
 
 // fields takes the named groups of a match: pci, netdev, device and driver are the object, all others the detail, in
 // order.

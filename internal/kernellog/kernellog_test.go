@@ -63,21 +63,38 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// notText matches what is no text in an expression: names of groups, and escapes.
-var notText = regexp.MustCompile(`\(\?P<\w+>|\\`)
-
-// TestPatterns: each says what it means and where it is from, and its needle is a text of its form.
+// TestPatterns: each says what it means and where it is from.
 func TestPatterns(t *testing.T) {
 	for _, p := range Patterns {
 		if p.Kind != Ignored && (p.Meaning == "" || p.Source == "" || strings.HasSuffix(p.Meaning, ".")) {
 			t.Errorf("%s: meaning %q, source %q", p.Kind, p.Meaning, p.Source)
 		}
-		words := notText.ReplaceAllString(p.form().String(), "")
-		for needle := range strings.SplitSeq(p.needle, "|") {
-			if !strings.Contains(words, needle) {
-				t.Errorf("%s: needle %q is not in %s", p.Kind, needle, words)
+	}
+}
+
+// TestIndex: the index finds each pattern whose expression matches, and few others.
+func TestIndex(t *testing.T) {
+	all := slices.Concat(lines(t, "lines.txt"), lines(t, "lines_vendors.txt"), lines(t, "boot.txt"))
+	found, matching := 0, 0
+	for _, line := range all {
+		var e Event
+		text := e.origin(line[strings.LastIndex(line, "\t")+1:])
+		candidates := e.candidates(text)
+		found += len(candidates)
+		for i := range Patterns {
+			p := &Patterns[i]
+			ours := p.drivers == nil || p.drivers[e.Driver] || e.Driver == "" && e.Device != ""
+			if !ours || !regexp.MustCompile(p.form).MatchString(text) {
+				continue
+			}
+			matching++
+			if !slices.ContainsFunc(candidates, func(c *candidate) bool { return c.Pattern == p }) {
+				t.Errorf("%s: not found: %s", line, p.form)
 			}
 		}
+	}
+	if len(all) < 200 || found > 2*len(all)+matching {
+		t.Errorf("%d lines: %d candidates, %d matching", len(all), found, matching)
 	}
 }
 

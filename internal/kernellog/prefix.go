@@ -6,8 +6,9 @@ import (
 	"rdma_exporter/internal/lazy"
 )
 
-// printed is what dmesg, journald and syslog put before a message: level, facility, time, caller (CONFIG_PRINTK_CALLER),
-// and, after a time, host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime (-T) or iso (--time-format).
+// printed is what dmesg, journald and syslog put before a message: level, facility, time, caller
+// (CONFIG_PRINTK_CALLER), and, after a time, host. dmesg has the time as seconds, delta (-d), reltime (-e, -H), ctime
+// (-T) or iso (--time-format).
 var printed = lazy.Regexp(`^(?:<\d+>)?(?:1 )?(?:kern +:\w+ *: )?(?:(?:` +
 	`\[(?:[ +]*\d+\.\d+)?(?: ?<[ +]*\d+\.\d+>)?\] ?|` +
 	`\[ *[TC]\d+\] ?|` +
@@ -48,8 +49,8 @@ var (
 	ibPrefix = lazy.Regexp(`^(?:mlx5_(?:warn|err):)?(mlx5_\w{1,16}): ?(\w+:\d+:\(pid \d+\): .*)$`)
 )
 
-// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module). A line
-// with the name of another keeps it.
+// modules are the modules whose name alone is a prefix: pr_err with pr_fmt, and the module loader (kernel/module). A
+// line with the name of another keeps it.
 var modules = of(
 	"mlx5_core", "mlx5_ib", "mlx5_vdpa", "mlx4_core", "mlx4_ib", "mlx4_en", "mlx_compat", "bnxt_en", "bnxt_re", "bng_en",
 	"bng_re", "bnge", "ice", "irdma", "i40e", "i40iw", "idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hclgevf",

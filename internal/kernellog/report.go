@@ -57,9 +57,9 @@ func (r *firmwareReport) line(at time.Duration, line string, parsed Event, ok bo
 		e, found = r.registerOf(at, m, parsed)
 		return e, found, true
 	case r.holding && !ok && at-r.at <= reportTime:
-		var other Event
-		text := other.origin(line)
-		if other.PCIAddress == r.held.PCIAddress && correctedBit().MatchString(text) {
+		var bit Event
+		text := bit.origin(line)
+		if bit.PCIAddress == r.held.PCIAddress && correctedBit().MatchString(text) {
 			e = r.count(at, r.held, PCIeCorrectable)
 			return e, true, true
 		}
@@ -71,7 +71,9 @@ func (r *firmwareReport) line(at time.Duration, line string, parsed Event, ok bo
 }
 
 // record takes a line of a record of the firmware.
-func (r *firmwareReport) record(at time.Duration, number, text string, parsed Event, ok bool) (e Event, found, mine bool) {
+func (r *firmwareReport) record(
+	at time.Duration, number, text string, parsed Event, ok bool,
+) (e Event, found, mine bool) {
 	if number != r.number || at-r.at > reportTime {
 		r.number, r.severity = number, Ignored
 	}

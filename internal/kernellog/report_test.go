@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// record is what the kernel prints of a record of the host's firmware (drivers/firmware/efi/cper.c), and registers of the
-// device (drivers/pci/pcie/aer.c, pci_print_aer).
+// record is what the kernel prints of a record of the host's firmware (drivers/firmware/efi/cper.c), registers what it
+// prints of those of the device (drivers/pci/pcie/aer.c, pci_print_aer).
 const (
 	record = `{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 4
 {1}[Hardware Error]: event severity: recoverable
@@ -32,7 +32,7 @@ pcieport 0000:5d:01.0: AER: aer_uncor_severity: 0x00062030
 pcieport 0000:5d:01.0:    [12] Timeout
 pcieport 0000:5d:01.0: AER: aer_layer=Data Link Layer, aer_agent=Transmitter ID
 `
-	other     = "mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged\n"
+	unplugged = "mlx5_core 0000:5e:00.0: Port module event: module 0, Cable unplugged\n"
 	quietLine = "pcieport 0000:5c:01.0: bridge window [mem 0x1-0x2]\n"
 )
 
@@ -56,7 +56,7 @@ func TestReports(t *testing.T) {
 		"registers, twice":         {record + registers + registers, "pcie_nonfatal 0000:5d:01.0, pcie_nonfatal 0000:5d:01.0"},
 		"registers alone":          {registers, "pcie_nonfatal 0000:5d:01.0"},
 		"registers of a fatal one": {strings.ReplaceAll(registers, "status: 0x00200000", "status: 0x00040000"), "pcie_fatal 0000:5d:01.0"},
-		"registers between lines":  {strings.Replace(registers, "\npcieport 0000:5d:01.0: AER: aer_layer", "\n"+other+"pcieport 0000:5d:01.0: AER: aer_layer", 1), "module_unplugged 0000:5e:00.0, pcie_nonfatal 0000:5d:01.0"},
+		"registers between lines":  {strings.Replace(registers, "\npcieport 0000:5d:01.0: AER: aer_layer", "\n"+unplugged+"pcieport 0000:5d:01.0: AER: aer_layer", 1), "module_unplugged 0000:5e:00.0, pcie_nonfatal 0000:5d:01.0"},
 		"corrected":                {corrected, "pcie_correctable 0000:5d:01.0"},
 		"corrected, by the bit":    {strings.ReplaceAll(corrected, "0x00001000", "0x00000001"), "pcie_correctable 0000:5d:01.0"},
 		"completion timeout":       {strings.NewReplacer("00200000", "00004000", "[21] ACSViol", "[14] CmpltTO").Replace(registers), "pcie_nonfatal 0000:5d:01.0"},
@@ -93,12 +93,12 @@ const later = "a minute later\n"
 // FuzzReports: whatever is printed, no event is made of a line that is none, and none without a kind.
 func FuzzReports(f *testing.F) {
 	f.Add(record + registers)
-	f.Add(corrected + other)
+	f.Add(corrected + unplugged)
 	f.Fuzz(func(t *testing.T, text string) {
 		var j Joiner
-		lines, events := 0, 0
+		taken, events := 0, 0
 		for line := range strings.Lines(text) {
-			lines++
+			taken++
 			if e, ok := j.Line(time.Hour, line); ok {
 				events++
 				if e.Kind == Ignored || len(e.Detail) > maxDetail {
@@ -109,8 +109,8 @@ func FuzzReports(f *testing.F) {
 		if _, ok := j.Flush(); ok {
 			events++
 		}
-		if events > lines {
-			t.Errorf("%d events of %d lines", events, lines)
+		if events > taken {
+			t.Errorf("%d events of %d lines", events, taken)
 		}
 	})
 }

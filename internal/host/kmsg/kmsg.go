@@ -43,6 +43,7 @@ type Kmsg struct {
 	last    time.Time
 	next    uint64 // number of the next record; 0: unknown
 	join    kernellog.Joiner
+	newest  host.KernelEvent // the record that was read last, without its event
 	events  []host.KernelEvent
 	lost    uint64
 	dropped uint64
@@ -84,6 +85,7 @@ func (k *Kmsg) read() error {
 			// EPIPE: overwritten; the next read continues with the oldest record.
 			continue
 		case errors.Is(err, unix.EAGAIN), err == nil && got == 0:
+			k.flush()
 			return nil
 		case err != nil:
 			return err
@@ -112,16 +114,32 @@ func (k *Kmsg) record(b []byte) {
 		k.skipped++
 		return
 	}
+	record := host.KernelEvent{Seq: seq, At: at, Line: strings.ToValidUTF8(text, "?")}
+	k.newest = record
 	e, ok := k.join.Line(at, text)
 	if !ok {
 		return
 	}
 	e.PCIAddress = cmp.Or(e.PCIAddress, function)
+	record.Event = e
+	k.add(record)
+}
+
+func (k *Kmsg) add(e host.KernelEvent) {
 	if len(k.events) == host.MaxKernelEvents {
 		k.events = k.events[:copy(k.events, k.events[1:])]
 		k.dropped++
 	}
-	k.events = append(k.events, host.KernelEvent{Seq: seq, At: at, Event: e, Line: strings.ToValidUTF8(text, "?")})
+	k.events = append(k.events, e)
+}
+
+// flush takes the report at the end of the log whose last line is not printed yet.
+func (k *Kmsg) flush() {
+	if e, ok := k.join.Flush(); ok {
+		record := k.newest
+		record.Event = e
+		k.add(record)
+	}
 }
 
 func (k *Kmsg) Close() error {

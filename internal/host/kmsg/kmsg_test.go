@@ -90,6 +90,24 @@ func TestKernelLog(t *testing.T) {
 }
 
 // TestKernelLogIsBounded: the oldest events go first.
+// TestKernelLogAtItsEnd: registers of a PCIe error whose last line is not printed yet are counted once.
+func TestKernelLogAtItsEnd(t *testing.T) {
+	k, send := kmsgOf(t)
+	for _, records := range [][]string{
+		{"3,1,1000,-;pcieport 0000:5d:01.0: AER: aer_status: 0x00200000, aer_mask: 0x00100020\n"},
+		{
+			"3,2,1010,-;pcieport 0000:5d:01.0: AER: aer_layer=Transaction Layer, aer_agent=Receiver ID\n",
+			"3,3,1020,-;pcieport 0000:5d:01.0: AER: aer_uncor_severity: 0x00062030\n",
+		},
+	} {
+		send(records...)
+		r, err := k.KernelLog(context.Background())
+		if err != nil || len(r.Events) != 1 || r.Events[0].Event.Kind != kernellog.PCIeFirmware || r.Events[0].Seq != 1 {
+			t.Fatalf("%v, %+v", err, r.Events)
+		}
+	}
+}
+
 func TestKernelLogIsBounded(t *testing.T) {
 	k := &Kmsg{credit: host.MaxKernelEvents + 5}
 	for i := range host.MaxKernelEvents + 5 {

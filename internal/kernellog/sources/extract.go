@@ -16,15 +16,15 @@ type message struct {
 	tag                           string // that dev_fmt or pr_fmt of the file puts before it: "AER: "
 }
 
-// call is the begin of a call of a macro that prints (include/linux/dev_printk.h, printk.h, include/rdma/ib_verbs.h, and
-// the macros of drivers above them).
+// call is the begin of a call of a macro that prints (include/linux/dev_printk.h, printk.h, include/rdma/ib_verbs.h,
+// and the macros of drivers above them).
 var call = regexp.MustCompile(`\b((?:dev|netdev|netif|pci|pr|net|ibdev|ctrl|mlx4|mlx5_core|mlx5_ib|mlx4_ib|mlx5_cmd|en|esw|fs|sd|` +
 	`mlx5e_rss|mlx5_fpga|mlx5_mr_cache|qos|mpesw|ipoib|fw_reset|irdma|efa|hns3_rl|bnxt|ionic|hclge|nvswitch|nv)_` +
 	`(?:err|warn|crit|alert|emerg|log_error)(?:_rl|_ratelimited|_once|_probe)?|printk|en_print|nv_printf|NV_DEV_PRINTF|` +
 	`NV_DEV_PRINTF_STATUS|NVSWITCH_PRINT|peer_err|err|warn)\(`)
 
 // function is the begin of a definition of a function.
-var function = regexp.MustCompile(`(?m)^[A-Za-z_][\w \t*]*?\b(\w+)\(`)
+var function = regexp.MustCompile(`(?m)^(?:[A-Za-z_][\w \t*]*?\b)?(\w+)\(`)
 
 // literal is a string of C.
 var literal = regexp.MustCompile(`"((?:[^"\\\n]|\\.)*)"`)
@@ -55,7 +55,9 @@ func extract(root, dir string) (out []message, err error) {
 var comment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 
 func uncommented(data []byte) []byte {
-	return comment.ReplaceAllFunc(data, func(b []byte) []byte { return bytes.Repeat([]byte("\n"), bytes.Count(b, []byte("\n"))) })
+	return comment.ReplaceAllFunc(data, func(b []byte) []byte {
+		return bytes.Repeat([]byte("\n"), bytes.Count(b, []byte("\n")))
+	})
 }
 
 func extractFile(file string, data []byte) (out []message) {
@@ -67,8 +69,9 @@ func extractFile(file string, data []byte) (out []message) {
 		}
 	}
 	for _, at := range call.FindAllSubmatchIndex(data, -1) {
-		line := data[bytes.LastIndexByte(data[:at[0]], '\n')+1 : at[0]]
-		if bytes.HasPrefix(bytes.TrimSpace(line), []byte("#define")) {
+		begin := bytes.LastIndexByte(data[:at[0]], '\n') + 1
+		define := bytes.HasPrefix(bytes.TrimSpace(data[begin:at[0]]), []byte("#define"))
+		if define || bytes.HasSuffix(data[:begin], []byte("\\\n")) {
 			continue
 		}
 		arguments := enclosed(data[at[1]:])
@@ -146,8 +149,8 @@ func format(arguments string) string {
 
 var unescape = strings.NewReplacer(`\n`, "", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
-func functionAt(before []byte) string {
-	all := function.FindAllSubmatch(before, -1)
+func functionAt(source []byte) string {
+	all := function.FindAllSubmatch(source, -1)
 	if len(all) == 0 {
 		return ""
 	}
@@ -161,9 +164,9 @@ var conversion = regexp.MustCompile(`%[-+ #0]*\d*(?:\.\d+|\.\*)?(?:hh|h|ll|l|z|j
 var width = regexp.MustCompile(`^%#?0(\d+)`)
 
 // samples returns texts that a format prints, with a word of each kind for a string.
-func samples(format string) (out []string) {
+func samples(text string) (out []string) {
 	for _, word := range []string{"text", "CREATE_CQ", "eth0", "0000:5e:00.0", "mlx5_ib"} {
-		out = append(out, conversion.ReplaceAllStringFunc(format, func(c string) string {
+		out = append(out, conversion.ReplaceAllStringFunc(text, func(c string) string {
 			m := conversion.FindStringSubmatch(c)
 			tail := c[strings.LastIndex(c, m[1])+1:]
 			switch m[1] {

@@ -17,9 +17,8 @@ import (
 
 // subsystem is a part of a source, and what it prints before its messages.
 type subsystem struct {
-	dirs    []string
-	driver  string
-	aliases []string // of entries of silent.go
+	dirs   []string
+	driver string
 }
 
 func main() {
@@ -94,7 +93,8 @@ func (s *subsystem) judge(m message) string {
 		if x.driver != "" && x.driver != s.driver {
 			continue
 		}
-		if x.form != nil && x.form.MatchString(m.format) || x.function != nil && x.function.MatchString(m.file+" "+m.function) {
+		if x.form != nil && x.form.MatchString(m.format) ||
+			x.function != nil && x.function.MatchString(m.file+" "+m.function) {
 			used[i] = true
 			return "silent: " + x.reason
 		}

@@ -22,8 +22,8 @@ var subsystems = []subsystem{
 	{driver: "erdma", dirs: []string{"drivers/infiniband/hw/erdma"}},
 	{driver: "ib_core", dirs: []string{"drivers/infiniband/core", "drivers/infiniband/ulp/ipoib", "drivers/base/dd.c", "kernel/module.c", "kernel/module"}},
 	{driver: "pcieport", dirs: []string{
-		"drivers/pci/pcie", "drivers/pci/hotplug/pciehp.h", "drivers/pci/hotplug/pciehp_core.c", "drivers/pci/hotplug/pciehp_ctrl.c",
-		"drivers/pci/hotplug/pciehp_hpc.c", "drivers/pci/hotplug/pciehp_pci.c", "drivers/pci/pci.c", "drivers/pci/probe.c",
+		"drivers/pci/pcie", "drivers/pci/hotplug/pciehp.h", "drivers/pci/hotplug/pciehp_core.c",
+		"drivers/pci/hotplug/pciehp_ctrl.c", "drivers/pci/hotplug/pciehp_hpc.c", "drivers/pci/hotplug/pciehp_pci.c", "drivers/pci/pci.c", "drivers/pci/probe.c",
 		"drivers/pci/setup-res.c", "drivers/pci/setup-bus.c", "drivers/pci/iov.c", "drivers/pci/pci-driver.c",
 		"drivers/pci/access.c", "drivers/pci/vpd.c", "drivers/pci/ats.c",
 	}},
@@ -40,16 +40,17 @@ type quiet struct {
 	reason   string
 }
 
-var silent = slices.Concat(quietOfAll, quietOfMLX5, quietOfMLX4, quietOfCore, quietOfPCIe, quietOfIOMMU, quietOfFirmware, quietOfGPU, quietOfVendors)
+var silent = slices.Concat(quietOfAll, quietOfMLX5, quietOfMLX4, quietOfCore, quietOfPCIe, quietOfIOMMU,
+	quietOfFirmware, quietOfGPU, quietOfVendors)
 
 // says is an entry by the format of the message.
-func says(driver, reason, format string) quiet {
-	return quiet{driver: driver, reason: reason, form: regexp.MustCompile(format)}
+func says(driver, reason, form string) quiet {
+	return quiet{driver: driver, reason: reason, form: regexp.MustCompile(form)}
 }
 
 // in is an entry by "FILE FUNCTION".
-func in(driver, reason, function string) quiet {
-	return quiet{driver: driver, reason: reason, function: regexp.MustCompile(function)}
+func in(driver, reason, place string) quiet {
+	return quiet{driver: driver, reason: reason, function: regexp.MustCompile(place)}
 }
 
 // Reasons of several entries.
@@ -137,8 +138,8 @@ var quietOfPCIe = []quiet{
 }
 
 var quietOfIOMMU = []quiet{
-	in("iommu", ofFirmware, `/(?:init|irq_remapping|perfmon)\.c |dmar\.c (?:dmar_(?:parse|walk|acpi|alloc|insert|table|hotplug|device|set|free)|alloc_iommu|map_iommu|warn_invalid|enable_drhd)|iommu\.c (?:intel_iommu_(?:init|setup|add|memory)|init_dmars|dmar_|tboot|check_tylersburg|quirk|iommu_(?:alloc|init|domain|devinfo)|copy_translation|register_pasid)|arm-smmu-v3\.c arm_smmu_(?:device_(?:hw_probe|probe|dt_probe|reset|disable)|setup|init|get_httu|update_gbpa|rmr)|tegra241-cmdqv\.c (?:tegra241_cmdqv_(?:probe|acpi|init)|__tegra)`),
-	in("iommu", "attachment of a device to a domain, which its driver asks for", `/(?:pasid|nested|svm|prq|cache)\.[ch] |arm-smmu-v3-sva\.c|iommu\.c (?:iommu_|__iommu_|probe_get|fsl_mc|pci_dev_reset|intel_|domain_|prepare_|aux_|to_vtd|switch_to|__domain|__intel|clone_alias|amd_iommu_(?:probe|get)|irq_remapping|get_acpihid|vcmd|dmar_insert)|arm_smmu_(?:attach|enable|insert|master|alloc_cd|make)|io_pgtable\.c|iommu\.h|qi_(?:desc|flush)|iommu_poll`),
+	in("iommu", ofFirmware, `/(?:init|irq_remapping|perfmon)\.c |dmar\.c (?:parse_dmar|dmar_(?:validate|parse|walk|acpi|alloc|insert|table|hotplug|device|set|free)|alloc_iommu|map_iommu|warn_invalid|enable_drhd)|iommu\.c (?:intel_iommu_(?:init|setup|add|memory)|init_dmars|dmar_|tboot|check_tylersburg|quirk|iommu_(?:alloc|init|domain|devinfo)|copy_translation|register_pasid)|arm-smmu-v3\.c arm_smmu_(?:device_(?:hw_probe|probe|dt_probe|reset|disable)|setup|init|get_httu|update_gbpa|rmr)|tegra241-cmdqv\.c (?:tegra241_cmdqv_(?:probe|acpi|init|find)|__tegra)`),
+	in("iommu", "attachment of a device to a domain, which its driver asks for", `/(?:pasid|nested|svm|prq|cache)\.[ch] |arm-smmu-v3-sva\.c|iommu\.c (?:iommu_|__iommu_|probe_get|fsl_mc|pci_dev_reset|intel_|domain_|bounce_|prepare_|aux_|to_vtd|switch_to|__domain|__intel|clone_alias|amd_iommu_(?:probe|get)|irq_remapping|get_acpihid|vcmd|dmar_insert)|arm_smmu_(?:attach|enable|insert|master|alloc_cd|make)|io_pgtable\.c|iommu\.h|qi_(?:desc|flush)|iommu_poll`),
 	says("iommu", continued, `^(?:CMD|DTE|Control Reg|QI |DRHD: handling fault|skipping command|retrying command|failed to convert|0x%016llx|%3d:|device=|No event written)|^%s %s %s %s`),
 	says("iommu", byWords, `Request device \[|^event: %s`),
 	says("iommu", "an interrupt of the IOMMU that is lost, or a command of software", `pte changed|cmdq bitmap|MSI write aborted|global error reported|unknown CMDQ opcode|GERROR|uncleared error|unexpected error|no more available|able, STATUS|Unknown PPR`),
