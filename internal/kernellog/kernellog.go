@@ -74,7 +74,7 @@ var short = lazy.Regexp(`^([0-9a-fA-F]{2}:[0-9a-fA-F]{2})(?:\.([0-7]))?$`)
 // address completes a bus address as the IOMMU drivers and NVRM print it: 4d:00.0 without domain, 0000:4d:00 without
 // function.
 func address(s string) string {
-	s = strings.ToLower(s)
+	s = strings.ReplaceAll(strings.ToLower(s), "0x", "")
 	if m := short().FindStringSubmatch(s); m != nil {
 		s = "0000:" + s
 	}

@@ -42,6 +42,9 @@ const (
 	GPUXid           Kind = "gpu_xid"
 	GPULost          Kind = "gpu_lost"
 	GPUFailed        Kind = "gpu_failed" // its driver cannot initialise it
+	GPUUnsupported   Kind = "gpu_unsupported"
+	GPUHung          Kind = "gpu_hung"
+	GPUError         Kind = "gpu_error"
 	NVSwitchSXid     Kind = "nvswitch_sxid"
 	PeerMemory       Kind = "peer_memory"
 	SoftLockup       Kind = "soft_lockup"

@@ -33,6 +33,7 @@ var (
 	microsoft = of("mana", "mana_ib")
 	alibaba   = of("erdma")
 	chelsio   = of("cxgb4", "iw_cxgb4")
+	amd       = of("amdgpu", "")
 	pcieports = of("pcieport")
 	// alone is for messages without a driver.
 	alone = of("")

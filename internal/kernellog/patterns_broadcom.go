@@ -2,6 +2,16 @@ package kernellog
 
 var broadcomPatterns = []Pattern{
 	{
+		Kind: FirmwareStopped, Meaning: "the driver gives up a command, because the firmware is not healthy",
+		Source:  "drivers/net/ethernet/broadcom/bnxt/bnxt_hwrm.c, __hwrm_send; 5.14 to 7.2",
+		drivers: broadcom, form: `^(?:Resp cmpl intr abandoning|Abandoning) msg:? .{0,40}due to firmware status: (?P<status>0x[0-9a-f]+)`,
+	},
+	{
+		Kind: ProbeFailed, Meaning: "the driver has too few interrupts to start the function",
+		Source:  "drivers/net/ethernet/broadcom/bnxt/bnxt.c, bnxt_init_one; 5.4 to 7.2",
+		drivers: broadcom, form: `^bnxt_init_int_mode err: (?P<error>[0-9a-f]+)`,
+	},
+	{
 		Kind: DriverLoaded, Meaning: "the RDMA driver has registered its device",
 		Source:  "drivers/infiniband/hw/bnxt_re/main.c, bnxt_re_register_ib and bnxt_re_ib_init; 5.4 to 7.2",
 		drivers: broadcom, form: `^Device registered (?:with IB )?successfully`,

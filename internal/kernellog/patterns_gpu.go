@@ -6,6 +6,41 @@ const (
 )
 
 var gpuPatterns = []Pattern{
+	{
+		Kind: GPUFailed, Meaning: "the driver cannot initialise the GPU", Follows: "a GPU that no application can open",
+		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_kms.c, amdgpu_driver_load_kms; amdgpu_device.c, amdgpu_device_init; 5.4 to 7.2",
+		drivers: amd, form: `^(?:amdgpu: )?Fatal error during GPU init`,
+	},
+	{
+		Kind: GPUError, Meaning: "the hardware of the GPU reports an error that was not corrected (RAS)", Follows: "a reset of the GPU",
+		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c, amdgpu_ras_global_ras_isr; 5.4 to 7.2",
+		drivers: amd, form: `^(?:amdgpu: )?uncorrectable hardware error ?\((?P<event>\w{1,40})\)`,
+	},
+	{
+		Kind: GPUHung, Meaning: "a ring of the GPU makes no progress", Follows: "a reset of the GPU",
+		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_job.c, amdgpu_job_timedout; 5.4 to 7.2",
+		drivers: amd, form: `^(?:amdgpu: |\[drm:amdgpu_job_timedout(?: \[amdgpu\])?\] \*ERROR\* )?ring (?P<ring>[\w.]{1,24}) timeout`,
+	},
+	{
+		Kind: RecoveryStarted, Meaning: "the driver resets the GPU",
+		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_device.c, amdgpu_device_gpu_recover; 5.4 to 7.2",
+		drivers: amd, form: `^(?:amdgpu: )?GPU reset begin`,
+	},
+	{
+		Kind: RecoveryEnded, Meaning: "the driver has reset the GPU",
+		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_device.c, amdgpu_device_gpu_recover; 5.4 to 7.2",
+		drivers: amd, form: `^(?:amdgpu: )?GPU reset(?:\(\d+\))? succeeded`,
+	},
+	{
+		Kind: RecoveryFailed, Meaning: "the driver cannot reset the GPU", Follows: "a GPU that no application can use",
+		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_device.c, amdgpu_device_gpu_recover; 5.4 to 7.2",
+		drivers: amd, form: `^(?:amdgpu: )?GPU reset(?:\(\d+\))? (?:failed|end with ret = -\d+)|^(?:amdgpu: )?GPU Recovery Failed`,
+	},
+	{
+		Kind: FirmwareStopped, Meaning: "the firmware of the GPU (GSP) does not answer", Follows: "Xid 119 or 120",
+		Source:  nvidiaOpen + "src/nvidia/src/kernel/gpu/gsp/kernel_gsp.c, _kgspRpcRecvPoll and _kgspIsHeartbeatTimedOut",
+		drivers: alone, form: `^NVRM: (?:GPU\d+ )?_kgsp(?:RpcRecvPoll|IsHeartbeatTimedOut): .{0,24}[Hh]eartbeat timed out`,
+	},
 	// GPUs.
 	{
 		Kind: GPUXid, Meaning: "the GPU driver reports an error by its number (NVIDIA, XID errors)",
@@ -42,7 +77,7 @@ var gpuPatterns = []Pattern{
 			`): (?P<what>GPU does not have the necessary power cables|Failed to map regs registers|No interrupts of any type|Tried to get IRQ|request_irq\(\) failed|rm_init_private_state\(\) failed|nv_linux_init_open_q\(\) failed)`,
 	},
 	{
-		Kind: GPUFailed, Meaning: "the driver does not support the GPU", Follows: "a GPU that is missing",
+		Kind: GPUUnsupported, Meaning: "the driver does not support the GPU", Follows: "a GPU that is missing",
 		Source:  nvidiaOpen + "src/nvidia/arch/nvalloc/unix/src/osapi.c, rm_is_supported_device",
 		drivers: alone, form: `^NVRM: The NVIDIA v?GPU (?P<pci>` + gpuAddress + `) \(PCI ID: `,
 	},

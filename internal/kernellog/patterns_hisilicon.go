@@ -6,7 +6,7 @@ var hisiliconPatterns = []Pattern{
 		Kind: CommandTimeout, Meaning: "the firmware did not answer a command",
 		Source: "drivers/infiniband/hw/hns/hns_roce_hw_v2.c, __hns_roce_cmq_send; hns_roce_cmd.c, __hns_roce_cmd_mbox_wait; " +
 			"drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_cmd.c, hclge_cmd_send; hns3vf/hclgevf_mbx.c, hclgevf_get_mbx_resp; 5.4 to 7.2",
-		drivers: hisilicon, form: `(?i)^CMDQ move tail from \d+ to \d+|^\[cmd\] token 0x[0-9a-f]+ mailbox (?P<command>0x[0-9a-f]+) timeout|^\[cmd\] ?wait_for_completion_timeout timeout|` +
+		drivers: hisilicon, form: `(?i)^CMDQ move tail from \d+ to \d+|^\[cmd\] ?token (?:0x)?[0-9a-f]+ mailbox (?P<command>(?:0x)?[0-9a-f]+) timeout|^\[cmd\] ?wait_for_completion_timeout timeout|` +
 			`^\[cmd_poll\]hw run cmd TIMEDOUT|^(?:Clean|clean)ed \d+, need to clean \d+|^VF could not get mbx\(|^failed to wait mbox status`,
 	},
 	{

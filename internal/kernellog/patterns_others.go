@@ -34,7 +34,7 @@ var pensandoPatterns = []Pattern{
 		Kind: RecoveryFailed, Meaning: "the driver cannot start the interface again",
 		Source: "drivers/net/ethernet/pensando/ionic/ionic_lif.c, ionic_lif_handle_fw_up, ionic_tx_timeout_work and ionic_link_status_check; ionic_main.c, ionic_port_reset; " +
 			"drivers/infiniband/hw/ionic/ionic_admin.c, ionic_kill_rdma_admin; ionic_aux.c, ionic_request_rdma_reset; 5.4 to 7.2",
-		drivers: pensando, form: `^FW Up: LIFs restart failed|Restarting queues failed$|^Failed to (?:start queues: |reset port)|^failed to reset rdma|request_reset: error`,
+		drivers: pensando, form: `^FW Up: LIFs restart failed|Restarting queues failed$|^Failed to reset port|^failed to reset rdma|request_reset: error`,
 	},
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its RDMA device",

@@ -9,6 +9,11 @@ const (
 )
 
 var pciePatterns = []Pattern{
+	{
+		Kind: PCIeFatal, Meaning: "a port received a message of a fatal error; the only line where the device is gone",
+		Source: "drivers/pci/pcie/aer.c, aer_print_port_info and aer_print_rp_info; 4.0 to 7.2",
+		form:   `^(?:Multiple )?Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received(?: from (?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?`,
+	},
 	// Errors that the kernel handles.
 	{
 		Kind: PCIeFatal, Meaning: "a link of the path is reset after a fatal error", Follows: "a device that is missing",
@@ -86,7 +91,7 @@ var pciePatterns = []Pattern{
 		Meaning: "a function does not leave its power state: it does not answer accesses of its configuration space",
 		Follows: noFunction,
 		Source:  "drivers/pci/pci.c, pci_power_up, pci_set_low_power_state and, to 5.19, pci_raw_set_power_state",
-		form:    `^(?:Unable to|can't) change power state from (?P<state>\w+ to \w+)(?:, device inaccessible| \(config space inaccessible\))|^Refused to change power state from (?P<refused>D3cold to D0)`,
+		form:    `^(?:Unable to|can't) change power state from (?P<state>\w+ to \w+)(?:, device inaccessible| \(config space inaccessible\))|^Refused to change power state(?: from (?P<refused>D3cold to D0)|, currently in (?P<kept>D3))`,
 	},
 	{
 		Kind: FunctionDead, Meaning: "a function does not answer accesses of its configuration space",
@@ -132,7 +137,7 @@ var pciePatterns = []Pattern{
 		Kind: NoAddressSpace, Meaning: "the function has no address space for a BAR",
 		Follows: "a driver that does not load; for a GPU no GPUDirect RDMA",
 		Source:  "drivers/pci/setup-res.c, pci_assign_resource; 5.4 to 7.2",
-		form:    `^(?P<bar>(?:VF )?BAR \d+)(?: \[mem size 0x[0-9a-f]+[^\]]*\])?: (?:no space for|can't assign; no space)`,
+		form:    `^(?P<bar>BAR [0-5])(?: \[mem size 0x[0-9a-f]+[^\]]*\])?: (?:no space for \[mem|can't assign; no space)`,
 	},
 	{
 		Kind: NoAddressSpace, Meaning: "the function cannot be enabled without its address space",
@@ -152,7 +157,7 @@ var pciePatterns = []Pattern{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device",
 		Follows: "failed transfers, or firmware errors of the device",
 		Source:  "drivers/iommu/intel/dmar.c, dmar_fault_do_one; 4.0 to 7.2",
-		drivers: alone, form: `^\[(?P<access>DMA Read|DMA Write|INTR-REMAP)(?: NO_PASID| PASID 0x[0-9a-f]+)?\] Request device \[(?:0x)?(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\](?: PASID [0-9a-fx]+)? (?:fault addr|fault index)`,
+		drivers: alone, form: `^\[(?P<access>DMA Read|DMA Write|INTR-REMAP)(?: NO_PASID| PASID 0x[0-9a-f]+)?\] Request device \[(?:0x)?(?P<pci>(?:[0-9a-f]{4}:)?[0-9a-f]{2}:(?:0x)?[0-9a-f]{2}\.[0-7])\](?: PASID [0-9a-fx]+)? (?:fault addr|fault index)`,
 	},
 	{
 		Kind: IOMMUFault, Meaning: "the IOMMU refused an access of the device, or the device did not answer it",

@@ -12,15 +12,15 @@ import (
 var printed = lazy.Regexp(`^(?:<\d+>)?(?:1 )?(?:kern +:\w+ *: )?(?:(?:` +
 	`\[(?:[ +]*\d+\.\d+)?(?: ?<[ +]*\d+\.\d+>)?\] ?|` +
 	`\[ *[TC]\d+\] ?|` +
-	`\[(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} +\d+ [\d:]{5,8}(?: \d{4})?\] ?|` +
+	`\[(?:[A-Z][a-z]{2} )?[A-Z][a-z]{2} *\d+ [\d:]{5,8}(?: \d{4})?\] ?|` +
 	`(?:[A-Z][a-z]{2} )?\d{4}-\d\d-\d\d[T ][\d:]{8}[.,]?\d*(?:Z|[+-]\d\d:?\d\d| [A-Z]{3,5})? (?:kern +:\w+ *: )?|` +
 	`[A-Z][a-z]{2} +\d+ [\d:]{8}(?:\.\d+)? |\d{9,10}\.\d{6} ` +
-	`)+(?:\S+ kernel(?:\[\d+\])?(?:: | (?:- )+))?)*`)
+	`)+(?:(?:\S+ )?kernel(?:\[\d+\])?(?:: | (?:- )+))?|kernel: )*`)
 
 // printedBefore reports whether a line may have what printed matches: the record of /dev/kmsg has not.
 func printedBefore(line string) bool {
 	return line != "" && strings.IndexByte("<[0123456789", line[0]) >= 0 || strings.HasPrefix(line, "kern ") ||
-		strings.Contains(line[:min(len(line), 120)], " kernel")
+		strings.HasPrefix(line, "kernel: ") || strings.Contains(line[:min(len(line), 120)], " kernel")
 }
 
 func unprinted(line string) string {
@@ -56,8 +56,8 @@ var modules = of(
 	"bng_re", "bnge", "ice", "irdma", "i40e", "i40iw", "idpf", "ionic", "ionic_rdma", "hns3", "hclge", "hclgevf",
 	"hns_roce", "hns_roce_hw_v2", "efa", "ena", "mana", "mana_ib", "erdma", "qede", "qedr", "cxgb4", "iw_cxgb4",
 	"ib_core", "ib_uverbs", "ib_cm", "iw_cm", "rdma_cm", "rdma_ucm", "ib_umad", "ib_ipoib", "ib_iser", "ib_isert",
-	"ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "rdma_rxe", "siw",
-	"nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem",
+	"ib_srp", "ib_srpt", "rpcrdma", "nvme_rdma", "nvmet_rdma", "ko2iblnd", "drbd_transport_rdma", "rdma_rxe", "siw",
+	"amdgpu", "nvidia", "nvidia_uvm", "nvidia_peermem", "nv_peer_mem", "nvidia_fs", "gdrdrv", "knem", "xpmem",
 )
 
 // origin takes from a line what is printed before its message, the object included, and returns the message: patterns

@@ -21,7 +21,7 @@ type message struct {
 var call = regexp.MustCompile(`\b((?:dev|netdev|netif|pci|pr|net|ibdev|ctrl|mlx4|mlx5_core|mlx5_ib|mlx4_ib|mlx5_cmd|en|esw|fs|sd|` +
 	`mlx5e_rss|mlx5_fpga|mlx5_mr_cache|qos|mpesw|ipoib|fw_reset|irdma|efa|hns3_rl|bnxt|ionic|hclge|nvswitch|nv)_` +
 	`(?:err|warn|crit|alert|emerg|log_error)(?:_rl|_ratelimited|_once|_probe)?|printk|en_print|nv_printf|NV_DEV_PRINTF|` +
-	`NV_DEV_PRINTF_STATUS|NVSWITCH_PRINT|peer_err|err|warn)\(`)
+	`NV_DEV_PRINTF_STATUS|NVSWITCH_PRINT|peer_err|hwrm_err|err|warn)\(`)
 
 // function is the begin of a definition of a function.
 var function = regexp.MustCompile(`(?m)^(?:[A-Za-z_][\w \t*]*?\b)?(\w+)\(`)

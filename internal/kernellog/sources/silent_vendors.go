@@ -57,6 +57,7 @@ var quietOfBroadcom = []quiet{
 	vendorSays("bnxt_en", `firmware reset event, data1|^Firmware %s reset event`, "recognised with Fatal and Non-fatal; Solicited is asked for by an administrator"),
 	vendorSays("bnxt_en", `^Chip temperature has gone|^Temperature \(In Celsius\)|Thermal threshold type`, "recognised as high temperature with above; below is its end, the rest its detail"),
 	vendorSays("bnxt_en", `^hwrm req_type 0x%x seq id|^cmdq\[%#x\]=%#x status|^FW returned busy`, "a command that the firmware refuses, also on healthy hosts"),
+	vendorSays("ionic", `^Failed to start queues: `, "an administrator changes the queues: the link stays down until they fit"),
 	vendorSays("bnxt_en", `^Discarding out of seq response|cookie sent=|^CMD bit %d was not requested|^Invalid hwrm seq id`, "the late answer of a command, whose timeout has its own line"),
 	vendorSays("bnxt_en", `^Device requests max timeout of`, "a property of the firmware that each load prints"),
 	vendorSays("bnxt_en", `^Unqualified SFP\+ module detected|^Module part number`, "a module of another vendor works; the line on its transmitter is recognised"),
