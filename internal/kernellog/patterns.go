@@ -33,17 +33,12 @@ func of(drivers ...string) map[string]bool {
 var (
 	mlx5      = of("mlx5_core", "mlx5_ib")
 	mlx4      = of("mlx4_core", "mlx4_en", "mlx4_ib")
-	mellanox  = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib")
 	broadcom  = of("bnxt_en", "bnxt_re")
 	intel     = of("ice", "irdma", "i40e")
 	pensando  = of("ionic")
 	hisilicon = of("hns3", "hns_roce", "hns_roce_hw_v2")
 	amazon    = of("efa", "ena")
 	pcieports = of("pcieport")
-	// alone is for messages without a driver.
-	alone = of("")
-	// adapters are the drivers of adapters and GPUs, and the modules that applications need of them.
-	adapters = modules
 )
 
 // Patterns are the messages. The first that matches counts.
