@@ -24,7 +24,6 @@ func of(drivers ...string) map[string]bool {
 var (
 	mlx5      = of("mlx5_core", "mlx5_ib")
 	mlx4      = of("mlx4_core", "mlx4_en", "mlx4_ib")
-	mellanox  = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib")
 	broadcom  = of("bnxt_en", "bnxt_re", "bng_en", "bng_re", "bnge")
 	intel     = of("ice", "irdma", "i40e", "idpf")
 	pensando  = of("ionic", "ionic_rdma")
@@ -35,10 +34,6 @@ var (
 	chelsio   = of("cxgb4", "iw_cxgb4")
 	amd       = of("amdgpu", "")
 	pcieports = of("pcieport")
-	// alone is for messages without a driver.
-	alone = of("")
-	// adapters are the drivers of adapters and GPUs, and the modules that applications need of them.
-	adapters = modules
 )
 
 // Patterns are the messages. The first that matches counts.

@@ -2,6 +2,13 @@ package kernellog
 
 const ipoib = "drivers/infiniband/ulp/ipoib/"
 
+var (
+	// alone is for messages without a driver.
+	alone = of("")
+	// adapters are the drivers of adapters and GPUs, and the modules that applications need of them.
+	adapters = modules
+)
+
 var corePatterns = []Pattern{
 	// Interfaces of any driver.
 	{

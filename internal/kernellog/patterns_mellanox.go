@@ -7,6 +7,8 @@ const (
 	commandUp = "the device works on; each timeout leaks a slot of its command queue, and the last one makes the device unusable"
 )
 
+var mellanox = of("mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_en", "mlx4_ib")
+
 var mellanoxPatterns = []Pattern{
 	// mlx5: commands.
 	{

@@ -23,7 +23,8 @@ var subsystems = []subsystem{
 	{driver: "ib_core", dirs: []string{"drivers/infiniband/core", "drivers/infiniband/ulp/ipoib", "drivers/base/dd.c", "kernel/module.c", "kernel/module"}},
 	{driver: "pcieport", dirs: []string{
 		"drivers/pci/pcie", "drivers/pci/hotplug/pciehp.h", "drivers/pci/hotplug/pciehp_core.c",
-		"drivers/pci/hotplug/pciehp_ctrl.c", "drivers/pci/hotplug/pciehp_hpc.c", "drivers/pci/hotplug/pciehp_pci.c", "drivers/pci/pci.c", "drivers/pci/probe.c",
+		"drivers/pci/hotplug/pciehp_ctrl.c", "drivers/pci/hotplug/pciehp_hpc.c", "drivers/pci/hotplug/pciehp_pci.c",
+		"drivers/pci/pci.c", "drivers/pci/probe.c",
 		"drivers/pci/setup-res.c", "drivers/pci/setup-bus.c", "drivers/pci/iov.c", "drivers/pci/pci-driver.c",
 		"drivers/pci/access.c", "drivers/pci/vpd.c", "drivers/pci/ats.c",
 	}},
