@@ -6,13 +6,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"rdma_exporter/internal/lazy"
 )
 
 // index finds the patterns that a text may match: 20,000 lines of a boot and some 250 patterns are too many pairs for
-// their expressions. It is made of what the expressions say: the literals with which a text must begin, or which it must
-// contain.
+// their expressions. It is made of what the expressions say: the literals with which a text must begin, or which it
+// must contain.
 type index struct {
 	begin    map[string][]*candidate // by the first keyLength bytes
 	contains []needle
@@ -49,7 +47,7 @@ var byDriver = sync.OnceValue(func() map[string]*index {
 		x.begin = map[string][]*candidate{}
 	}
 	for i := range Patterns {
-		c := &candidate{Pattern: &Patterns[i], place: i, form: lazy.Regexp(Patterns[i].form)}
+		c := &candidate{Pattern: &Patterns[i], place: i, form: compile(Patterns[i].form)}
 		expr, err := syntax.Parse(c.Pattern.form, syntax.Perl)
 		if err != nil {
 			panic(err)
@@ -63,6 +61,10 @@ var byDriver = sync.OnceValue(func() map[string]*index {
 	}
 	return m
 })
+
+func compile(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 func (x *index) add(c *candidate, begin, contains []string) {
 	if tooShort(begin) || tooShort(contains) {
@@ -114,8 +116,8 @@ func (e *Event) candidates(text string) []*candidate {
 
 func lower(text ...rune) string { return strings.ToLower(string(text)) }
 
-// literals returns texts in lower case with one of which a text begins, or of which it contains one, if an expression matches it. An
-// empty text is in them if there is no such.
+// literals returns texts in lower case with one of which a text begins, or of which it contains one, if an expression
+// matches it. An empty text is in them if there is no such.
 func literals(expr *syntax.Regexp) (begin, contains []string) {
 	switch {
 	case expr.Op == syntax.OpAlternate:

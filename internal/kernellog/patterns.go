@@ -10,7 +10,8 @@ type Pattern struct {
 	Source  string // file and function of the kernel or driver, with the versions that have the text
 
 	drivers map[string]bool // of the prefix; nil: any or none. That of a line with an RDMA device alone is not known
-	form    string          // an expression for the text; groups pci, netdev, device, driver are the object, all others the detail
+	// form is an expression for the text: the groups pci, netdev, device and driver are the object, others the detail.
+	form string
 }
 
 func of(drivers ...string) map[string]bool {

@@ -12,7 +12,8 @@ var gpuPatterns = []Pattern{
 		drivers: amd, form: `^(?:amdgpu: )?Fatal error during GPU init`,
 	},
 	{
-		Kind: GPUError, Meaning: "the hardware of the GPU reports an error that was not corrected (RAS)", Follows: "a reset of the GPU",
+		Kind: GPUError, Meaning: "the hardware of the GPU reports an error that was not corrected (RAS)",
+		Follows: "a reset of the GPU",
 		Source:  "drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c, amdgpu_ras_global_ras_isr; 5.4 to 7.2",
 		drivers: amd, form: `^(?:amdgpu: )?uncorrectable hardware error ?\((?P<event>\w{1,40})\)`,
 	},

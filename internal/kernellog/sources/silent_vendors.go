@@ -9,8 +9,8 @@ import (
 var never = regexp.MustCompile(`[^\x00-\x{10FFFF}]`)
 
 // vendorIn is an entry for what a driver prints in functions: an expression of "FILE FUNCTION".
-func vendorIn(driver, functions, reason string) quiet {
-	return quiet{driver: driver, form: never, function: regexp.MustCompile(functions), reason: reason}
+func vendorIn(driver, printers, reason string) quiet {
+	return quiet{driver: driver, form: never, function: regexp.MustCompile(printers), reason: reason}
 }
 
 // vendorSays is an entry for what a driver says.
