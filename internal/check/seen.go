@@ -55,6 +55,8 @@ type Rates struct {
 	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use;
 	// 0: unknown.
 	Capable float64 `json:"capable_bits_per_second,omitempty"`
+	// SlowModes are the InfiniBand ports among them in a mode to which a bad link falls back: "mlx5_0/1 (1X)".
+	SlowModes []string `json:"slow_modes,omitempty"`
 }
 
 // Fabric is a fabric as of its last sweep.
@@ -141,6 +143,7 @@ func (s *Seen) Notices() (out []string) {
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
 		explainNoDevice(s.NoDevice), s.Failed.describe(), s.describeUnknown(), s.describeStack(), s.Rates.describe(),
+		s.Rates.describeSlowModes(),
 		s.describeFirmwareFirst(),
 		s.Functions.describeLeftOut(), s.Functions.describeReduced(),
 	} {
@@ -254,6 +257,15 @@ func (r Rates) describe() string {
 		able = fmt.Sprintf(" (the NIC supports %.0f Gb/s)", r.Capable/1e9)
 	}
 	return fmt.Sprintf("%s inferred%s: no alert if slow from the start. Pin %s: rdma_exporter expect list", what, able, them)
+}
+
+// describeSlowModes returns which links are probably degraded since boot, and what settles it.
+func (r Rates) describeSlowModes() string {
+	if len(r.SlowModes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Probably degraded since boot: %s. To know without a pin, read the far end: --collector.neighbour.subnet",
+		joinNames(r.SlowModes))
 }
 
 // describeLeftOut returns the numbers left out by limits: "984 devices left out (--limit.devices)".

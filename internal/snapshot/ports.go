@@ -36,16 +36,56 @@ func (n *InfiniBand) UnconfirmedRates() (ports int, more float64) {
 	if n == nil {
 		return 0, 0
 	}
-	for d, p := range PortsOf(n.Devices) {
-		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil ||
-			*p.State != PortActive || p.Rate == nil ||
-			p.RateConfirmed() {
-			continue
-		}
+	for _, p := range n.unconfirmed() {
 		more = max(more, p.able())
 		ports++
 	}
 	return ports, more
+}
+
+// unconfirmed returns the ACTIVE ports whose rate is not confirmed.
+func (n *InfiniBand) unconfirmed() iter.Seq2[*Device, *Port] {
+	return func(yield func(*Device, *Port) bool) {
+		for d, p := range PortsOf(n.Devices) {
+			if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes || p.State == nil ||
+				*p.State != PortActive || p.Rate == nil || p.RateConfirmed() {
+				continue
+			}
+			if !yield(d, p) {
+				return
+			}
+		}
+	}
+}
+
+// maxDDR is the rate of a lane of DDR in bits per second, with its line code (IBTA volume 1, 14.2.5.6, LinkSpeedActive);
+// QDR has 8 Gb/s without.
+const maxDDR = 5e9
+
+// SlowModes names the InfiniBand ports among those of UnconfirmedRates that run one lane, or SDR or DDR: modes to which a
+// bad link falls back, and in which the cards of a cluster are not used. "mlx5_0/1 (1X)".
+func (n *InfiniBand) SlowModes() (out []string) {
+	if n == nil {
+		return nil
+	}
+	for d, p := range n.unconfirmed() {
+		if p.LinkLayer != "InfiniBand" || p.Lanes == nil || *p.Lanes == 0 {
+			continue
+		}
+		lane, mode := *p.Rate/float64(*p.Lanes), ""
+		switch {
+		case *p.Lanes == 1:
+			mode = "1X"
+		case lane <= maxDDR/2:
+			mode = "SDR"
+		case lane <= maxDDR:
+			mode = "DDR"
+		default:
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s/%d (%s)", d.Name, p.Number, mode))
+	}
+	return out
 }
 
 // RateConfirmed reports whether the rate of an ACTIVE port is the highest of its NIC, or compared with what the

@@ -1,6 +1,9 @@
 package snapshot
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestUnconfirmedRates: rates that are confirmed neither by the configuration nor by the far end, of ports that may
 // support more.
@@ -39,5 +42,31 @@ func TestUnconfirmedRates(t *testing.T) {
 	}
 	if ports, _ := (*InfiniBand)(nil).UnconfirmedRates(); ports != 0 {
 		t.Error(ports)
+	}
+}
+
+// TestSlowModes: 1X, SDR and DDR of InfiniBand ports whose rate nothing confirms.
+func TestSlowModes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		layer  string
+		lanes  uint64
+		rate   float64
+		source string
+		want   string
+	}{
+		"1X": {"InfiniBand", 1, 14e9, "", "mlx5_0/1 (1X)"}, "SDR": {"InfiniBand", 4, 10e9, "siblings", "mlx5_0/1 (SDR)"},
+		"DDR": {"InfiniBand", 4, 16e9, "high_water_mark", "mlx5_0/1 (DDR)"}, "QDR": {"InfiniBand", 4, 32e9, "", ""},
+		"HDR100": {"InfiniBand", 2, 100e9, "", ""}, "RoCE": {"Ethernet", 1, 10e9, "", ""},
+		"confirmed": {"InfiniBand", 4, 10e9, "link_partner", ""}, "no width": {"InfiniBand", 0, 10e9, "", ""},
+	} {
+		p := Port{Number: 1, LinkLayer: tt.layer, State: new(uint64(PortActive)), Rate: &tt.rate, Lanes: &tt.lanes}
+		p.ExpectedRateSource = tt.source
+		n := &InfiniBand{Devices: []Device{{Name: "mlx5_0", FunctionType: Physical, Ports: []Port{p}}}}
+		if got := strings.Join(n.SlowModes(), ", "); got != tt.want {
+			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		}
+	}
+	if got := (*InfiniBand)(nil).SlowModes(); got != nil {
+		t.Error(got)
 	}
 }

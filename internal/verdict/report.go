@@ -81,6 +81,7 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	}
 	out.Objects = listObjects(p)
 	out.Rates.Ports, out.Rates.Capable = n.UnconfirmedRates()
+	out.Rates.SlowModes = n.SlowModes()
 	if n != nil && n.Stack != nil && n.Stack.Expected == hostdata.ExpectedUnknown {
 		out.Stack = &check.Stack{State: string(n.Stack.State)}
 		for _, f := range n.Stack.Functions {
