@@ -99,23 +99,13 @@ func hasPFC(q *snapshot.NetdevQoS, priority int) bool {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// priorityOf returns the priority of a DSCP; ok is false if the driver does not report the mapping. A table with all
-// DSCPs is that of mlx5, whose default priority is the upper three bits (mlx5e_trust_initialize,
-// drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one has priority 0, as in
-// dcb_ieee_getapp_mask.
+// priorityOf returns the priority of a DSCP; ok is false if the driver does not report the mapping, or the DSCP is not
+// trusted.
 func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
 	if q.Trust != byDSCP {
 		return -1, false
 	}
-	if q.DSCPs == nil {
-		return dscp >> 3, driver == "mlx5_core"
-	}
-	for p, list := range q.DSCPs {
-		if slices.Contains(list, uint8(dscp)) {
-			return p, true
-		}
-	}
-	return 0, true
+	return mapped(q, driver, dscp)
 }
 
 // chain is the way of RoCE packets of one origin on a netdev: traffic class, DSCP (its upper six bits), priority by
@@ -309,21 +299,23 @@ func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out [
 }
 
 // rdmaPriority returns the priority that RDMA traffic of a netdev has, or on a lossless port should have; -1: unknown.
-func (m *machine) rdmaPriority(r *roce, q *snapshot.NetdevQoS, chains []chain) int {
+func (l *trafficLane) rdmaPriority() int {
 	used := -1
-	for i := range chains {
-		if c := &chains[i]; c.known() && (used < 0 || !hasPFC(q, used)) {
-			used = c.priority
+	for i := range l.chains {
+		c := &l.chains[i]
+		p := c.priority
+		if l.lossless && l.intent.trust == byDSCP {
+			p = l.wantedPriority(c.class >> 2)
+		}
+		if c.known() && (used < 0 || !slices.Contains(l.intent.pfc, used)) {
+			used = p
 		}
 	}
-	if !r.lossless || hasPFC(q, used) {
+	switch {
+	case !l.lossless || slices.Contains(l.intent.pfc, used):
 		return used
-	}
-	switch enabled := priorities(q.PFC); len(enabled) {
-	case 0:
-		return used
-	case 1:
-		return enabled[0]
+	case len(l.intent.pfc) == 1:
+		return l.intent.pfc[0]
 	}
 	return -1
 }

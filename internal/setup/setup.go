@@ -99,6 +99,7 @@ type finding struct {
 	lossy       []hostdata.LossyClass // the traffic that it contradicts
 	conflicts   []string              // the addresses that it contradicts
 	evidence    string
+	because     string // why this is wanted: no evidence where the site configuration wants something else
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
 	source      string                   // instead of that of the check
@@ -107,6 +108,7 @@ type finding struct {
 // machine is a node, with what several checks need of it, derived once.
 type machine struct {
 	*snapshot.Node
+	wants       Wants // of the site configuration; nil: none
 	files       map[string]hostdata.SetupFile
 	devices     []*snapshot.Device // physical RDMA devices that are read
 	jobs        []jobProcess
@@ -124,8 +126,8 @@ func ipoibInterfaces(m *machine) []ipoib        { return m.ipoibs }
 func infiniBandPorts(m *machine) []physicalPort { return m.infinibands }
 func nicsOf(m *machine) []placedNIC             { return m.nics }
 
-func newMachine(n *snapshot.Node) *machine {
-	m := &machine{Node: n, files: n.Setup.Files}
+func newMachine(n *snapshot.Node, wants Wants) *machine {
+	m := &machine{Node: n, wants: wants, files: n.Setup.Files}
 	m.devices = m.physical()
 	m.jobs, m.classes = m.allJobs(), m.allClasses()
 	m.lanes, m.ethers, m.ipoibs = m.allLanes(), m.allEthers(), m.allIPoIBs()
@@ -144,7 +146,7 @@ func Evaluate(n *snapshot.Node, wants Wants) (rows []hostdata.SetupRow) {
 	if n.Setup == nil {
 		return nil
 	}
-	m := newMachine(n)
+	m := newMachine(n, wants)
 	for i := range Checks {
 		c := &Checks[i]
 		for _, f := range c.find(m) {
@@ -169,6 +171,9 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 	if f.meets {
 		r.State = hostdata.SetupOK
 	}
+	if f.want != "" {
+		r.Evidence = joinText(f.because, f.evidence)
+	}
 	if f.contradicts && !f.meets {
 		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
 	}
@@ -177,8 +182,9 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 			return r, false
 		} else if want != "" {
 			r.Wanted, r.Basis, r.Source, r.State = want, hostdata.SetupSite, "--config.file", hostdata.SetupDiffers
+			r.Evidence = f.evidence
 			if accepts(want, f.found) {
-				r.State, r.Lossy, r.Conflicts = hostdata.SetupOK, nil, nil
+				r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts = hostdata.SetupOK, "info", "", nil, nil
 			}
 		}
 	}
@@ -197,6 +203,11 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		r.Remedy, r.Before = fill(remedy, f.object, r.Wanted), c.Before
 	}
 	return r, true
+}
+
+// joinText joins the parts of a text that are not empty.
+func joinText(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
 // accepts reports whether a value is one of those wanted: a glob, or several separated by "|".

@@ -28,26 +28,28 @@ func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 	if !l.lossless {
 		return f, f.found != ""
 	}
-	if f.want = usualOf(m.lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
-		f.evidence = "that of most ports of this role"
-	} else if f.want = f.found; f.found == "none" || f.found == "" { // pinned as lossless
-		f.want, f.basis = "3", hostdata.SetupGuide
-		if l.priority > 0 {
-			f.want, f.basis = strconv.Itoa(l.priority), hostdata.SetupMachine
-		}
+	f.want, f.basis, f.because = numbersText(l.intent.pfc), l.intent.from, l.intent.because
+	if f.meets = f.found == f.want; !f.meets {
+		f.set = func(want string) string { return setPFC(want) + l.otherWay() }
 	}
-	f.meets = f.found == f.want
-	for i := range l.chains {
-		c := &l.chains[i]
-		intended := slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority))
-		if intended && c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) {
-			f.contradicts, f.basis, f.evidence = true, hostdata.SetupMachine, c.String()
-			if c.job != nil {
-				f.evidence = c.job.name + ": " + f.evidence
-			}
-		}
-	}
+	l.contradicting(&f, func(p int) bool { return !hasPFC(l.q, p) })
 	return f, true
+}
+
+// otherWay returns the command for the opposite, where no sibling has PFC and the class alone says which priority: the
+// class for the priority with PFC.
+func (l *trafficLane) otherWay() string {
+	found := priorities(l.q.PFC)
+	if l.intent.because == ofMost || len(found) == 0 || l.traffic == nil || l.intent.from != hostdata.SetupMachine {
+		return ""
+	}
+	for dscp := range 64 {
+		if p, ok := mapped(l.q, l.Driver, dscp); ok && hasPFC(l.q, p) {
+			return fmt.Sprintf(" # or, if the switch has PFC on %s: "+strings.ReplaceAll(classRemedy, "{wanted}", "%d"),
+				numbersText(found), dscp<<2|2)
+		}
+	}
+	return ""
 }
 
 func setPFC(want string) string {

@@ -68,7 +68,7 @@ func TestTraffic(t *testing.T) {
 		{"trust pcp: by service level, which a VLAN may carry", "job_traffic_class", with(2, func(n *snapshot.Node) {
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1)
 			n.QoS.Netdevs[0].Trust, n.QoS.Netdevs[1].Trust = "pcp", "pcp"
-		}), "", `slurm/7 differs "106" want "106" machine`},
+		}), "", `slurm/7 ok "106" want "106" machine`},
 
 		{"as wanted", "default_traffic_class", with(2, func(n *snapshot.Node) {
 			n.QoS.Ports[0].TrafficClass, n.QoS.Ports[1].TrafficClass = pointer(uint64(106)), pointer(uint64(106))
@@ -123,11 +123,11 @@ func TestTraffic(t *testing.T) {
 		{"as wanted", "dscp_map", with(2, func(*snapshot.Node) {}), "", `
 			eth0 ok "26:3" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
-		{"the DSCP of the port leads to another priority", "dscp_map", with(2, func(n *snapshot.Node) {
+		{"the class of the port is wrong, not the map", "dscp_map", with(2, func(n *snapshot.Node) {
 			n.QoS.Ports[0].TrafficClass = pointer(uint64(136))
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "160"}, 1) // a setting of the job
 		}), "", `
-			eth0 differs "34:4" want "34:3" machine
+			eth0 ok "26:3" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
 		{"no table: the default of mlx5", "dscp_map", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[0].DSCPs, n.QoS.Netdevs[1].DSCPs = nil, nil }), "", `
 			eth0 ok "26:3" want "26:3" machine
@@ -138,7 +138,7 @@ func TestTraffic(t *testing.T) {
 			eth0 unknown "" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
 		{"lossy", "dscp_map", with(2, lossy), "", ""},
-		{"the site wants another", "dscp_map", with(1, func(n *snapshot.Node) { n.QoS.Ports[0].PinnedRoCE = "lossless" }), "24:3", `eth0 differs "26:3" want "24:3" site`},
+		{"the site wants another", "dscp_map", with(1, func(n *snapshot.Node) { n.QoS.Ports[0].PinnedRoCE = "lossless" }), "24:5", `eth0 differs "24:3" want "24:5" site`},
 
 		{"as wanted", "pfc_on_rdma_priority", with(2, func(*snapshot.Node) {}), "", `
 			eth0 ok "3" want "3" machine
@@ -254,7 +254,7 @@ func TestIntendedLossless(t *testing.T) {
 		for i, c := range pattern {
 			n.QoS.Netdevs[i].PFC.Enabled[3] = c == 'x'
 		}
-		m := newMachine(n)
+		m := newMachine(n, nil)
 		if len(m.roces()) != len(pattern) {
 			t.Errorf("%s: %d ports", pattern, len(m.roces()))
 		}
@@ -266,7 +266,7 @@ func TestIntendedLossless(t *testing.T) {
 	}
 	n := rails(2)
 	n.InfiniBand.Devices[1].Ports[0].Role = "other"
-	if m := newMachine(n); m.intendedLossless()["compute"] {
+	if m := newMachine(n, nil); m.intendedLossless()["compute"] {
 		t.Error("one port of a role is enough")
 	}
 }
