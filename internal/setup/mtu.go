@@ -1,16 +1,21 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-var mtuFiles = []string{"sys/class/infiniband/*/device/net/*/mode"}
+var mtuFiles = []string{
+	"sys/class/infiniband/*/device/net/*/mode",
+	"sys/class/infiniband/*/device/net/*/address",
+}
 
 const (
 	mtuAlert = "RDMAPortMisconfigured/mtu"
@@ -40,16 +45,17 @@ var mtuChecks = []Check{
 	},
 	{
 		ID: "ipoib_mode", Domain: MTU, Name: "IPoIB mode",
-		Read:   "/sys/class/net/NETDEV/mode",
-		Wanted: "that of most sibling interfaces",
+		Read:   "/sys/class/net/NETDEV/{mode,address}: bit 0x80 of the first byte of the address, support of connected mode",
+		Wanted: "that of most sibling interfaces that the driver of the interface supports",
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
-		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Source: "Documentation/infiniband/ipoib.rst of the kernel",
+		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Before: "drain the host: the change drops the connections of the interface",
+		Source: "Documentation/infiniband/ipoib.rst of the kernel; RFC 4755, 3.1: flags of the address",
 		find: each(ipoibInterfaces, findIPoIBMode),
 	},
 	{
 		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
 		Read:   "/sys/class/net/NETDEV/mtu",
-		Wanted: "that of most sibling interfaces in the same mode",
+		Wanted: "that of most sibling interfaces in the same mode; at most 4092 bytes without connected mode",
 		Why:    "Paths between hosts differ in MTU: packets are dropped or fragmented.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "Documentation/infiniband/ipoib.rst of the kernel",
 		find: each(ipoibInterfaces, findIPoIBMTU),
@@ -154,7 +160,7 @@ func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	usual := majority(alike, 3)
 	switch {
 	case usual != "" && usual != f.found:
-		f.want, f.basis, f.contradicts, f.evidence = usual, hostdata.SetupMachine, true, "that of most ports of this role"
+		f.want, f.basis, f.contradicts, f.because = usual, hostdata.SetupMachine, true, ofMost
 	case e.forJobs():
 		f.want = "9000"
 		if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
@@ -189,7 +195,22 @@ type ipoib struct {
 	mode   string // connected, datagram; empty: unknown
 	unread string
 	mtu    string // empty: unknown
+	// datagramOnly: the address is known, and has no flag of connected mode.
+	datagramOnly bool
 }
+
+// flagRC is IPOIB_FLAGS_RC of drivers/infiniband/ulp/ipoib/ipoib.h: RFC 4755, 3.1.
+const flagRC = 0x80
+
+// ipoibMTU is the largest MTU of datagram mode: an InfiniBand MTU of 4096 without the header of IPoIB, and connectedMTU
+// that of connected mode (IPOIB_UD_MTU, IPOIB_CM_MTU of drivers/infiniband/ulp/ipoib/ipoib.h).
+const (
+	datagramMTU  = 4092
+	connectedMTU = 65520
+)
+
+// enhanced is what brings connected mode to an interface without it.
+const enhanced = "not with this driver, which has datagram mode only: ipoib_enhanced=0 of ib_ipoib of MLNX_OFED brings connected mode"
 
 // allIPoIBs returns the IPoIB interfaces, including those of partitions (NAME.8001).
 func (m *machine) allIPoIBs() (out []ipoib) {
@@ -203,6 +224,10 @@ func (m *machine) allIPoIBs() (out []ipoib) {
 			file := path.Join("sys/class/infiniband", p.Name, "device/net", nd.Name, "mode")
 			x.mode, _ = m.text(file)
 			x.unread = m.unread(file)
+			if address, ok := m.text(path.Join(path.Dir(file), "address")); ok {
+				flags, err := strconv.ParseUint(strings.Split(address, ":")[0], 16, 8)
+				x.datagramOnly = err == nil && flags&flagRC == 0
+			}
 			if nd.MTU != nil {
 				x.mtu = strconv.FormatUint(*nd.MTU, 10)
 			}
@@ -223,25 +248,76 @@ func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) boo
 	return majority(out, 2)
 }
 
-func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
-	f = finding{
-		object: x.object, found: x.mode, unknown: x.unread, basis: hostdata.SetupMachine,
-		evidence: "that of most interfaces of this role",
+// wantedMode returns the mode that is wanted of an interface: that of the site configuration, of most interfaces of its
+// role, or its own.
+func (m *machine) wantedMode(x ipoib) string {
+	site, _ := m.siteValue("ipoib_mode", x.object, func(v string) bool { return v == "connected" || v == "datagram" })
+	usual := m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
+	return cmp.Or(site, usual, x.mode)
+}
+
+// mtuIn returns the MTU of most interfaces of the role of x in a mode; that of connected mode otherwise is its largest.
+func (m *machine) mtuIn(x ipoib, mode string) string {
+	usual := m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == mode })
+	if usual == "" && mode == "connected" {
+		return strconv.Itoa(connectedMTU)
 	}
-	f.want = m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
+	return usual
+}
+
+func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
+	f = finding{object: x.object, found: x.mode, unknown: x.unread, basis: hostdata.SetupMachine}
+	if f.want = m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true }); f.want != "" {
+		f.because = ofMostInterfaces
+	}
 	f.meets = f.found == f.want
-	if x.mode == "datagram" && f.want == "connected" {
-		f.remedy = "echo connected > /sys/class/net/{netdev}/mode; ip link set dev {netdev} mtu 65520"
+	f.set = func(want string) string {
+		if want == "connected" && x.datagramOnly {
+			return enhanced
+		}
+		command := "echo " + shell(want) + " > /sys/class/net/{netdev}/mode"
+		mtu, _ := m.siteValue("ipoib_mtu", x.object, isNumber)
+		if mtu = cmp.Or(mtu, m.mtuIn(x, want)); mtu != "" {
+			command += "; ip link set dev {netdev} mtu " + shell(mtu)
+		}
+		return command
+	}
+	if x.datagramOnly {
+		f.evidence = "the flags of its address have no connected mode"
 	}
 	return f, f.found != "" || f.unknown != "" // without either the kernel has no connected mode
 }
 
+const ofMostInterfaces = "that of most interfaces of this role"
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 32)
+	return err == nil
+}
+
 func findIPoIBMTU(m *machine, x ipoib) (f finding, ok bool) {
-	f = finding{
-		object: x.object, found: x.mtu, unknown: "it could not be read", basis: hostdata.SetupMachine,
-		evidence: "that of most interfaces of this role in the same mode",
-	}
+	f = finding{object: x.object, found: x.mtu, unknown: "it could not be read", basis: hostdata.SetupMachine}
 	f.want = m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == x.mode })
+	if f.want != "" {
+		f.because = ofMostInterfaces + " in the same mode"
+	}
 	f.meets = f.found == f.want
+	mode := m.wantedMode(x)
+	f.set = func(want string) string {
+		command := "ip link set dev {netdev} mtu " + shell(want)
+		if n, err := strconv.Atoi(want); err == nil && n > datagramMTU && x.mode == "datagram" {
+			return "echo connected > /sys/class/net/{netdev}/mode; " + command
+		}
+		return command
+	}
+	f.instead = func(want string) (limited, why string) {
+		n, err := strconv.Atoi(want)
+		mtu, errFound := strconv.Atoi(x.mtu)
+		if err != nil || errFound != nil || n <= datagramMTU || mtu > datagramMTU || x.mode == "connected" ||
+			mode == "connected" && !x.datagramOnly {
+			return "", ""
+		}
+		return fmt.Sprintf("at most %d", datagramMTU), fmt.Sprintf("an MTU of %d needs connected mode", n)
+	}
 	return f, f.found != "" || f.want != ""
 }

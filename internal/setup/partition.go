@@ -100,7 +100,7 @@ func findLanes(m *machine, p physicalPort) (f finding, ok bool) {
 		case !sent:
 			f.evidence = fmt.Sprintf("service level 0 has virtual lane %d: its packets are discarded", lane)
 		case usual != "" && usual != f.found:
-			f.want, f.basis, f.evidence = usual, hostdata.SetupMachine, "that of most ports for jobs"
+			f.want, f.basis, f.because = usual, hostdata.SetupMachine, "that of most ports for jobs"
 		default:
 			f.want, f.meets = f.found, true
 		}

@@ -132,7 +132,7 @@ func checkControl(
 			}
 		}
 		if sibling != "" {
-			f.basis, f.evidence = hostdata.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
+			f.basis, f.because = hostdata.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
 		}
 		f.want = strconv.Itoa(most)
 		if n.Settings != nil {

@@ -103,6 +103,8 @@ type finding struct {
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
 	source      string                   // instead of that of the check
+	// instead is what is possible where the value of the site configuration is not, and why; empty: it is.
+	instead func(want string) (limited, why string)
 }
 
 // machine is a node, with what several checks need of it, derived once.
@@ -183,7 +185,14 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		} else if want != "" {
 			r.Wanted, r.Basis, r.Source, r.State = want, hostdata.SetupSite, "--config.file", hostdata.SetupDiffers
 			r.Evidence = f.evidence
-			if accepts(want, f.found) {
+			limited, why := "", ""
+			if f.instead != nil {
+				limited, why = f.instead(want)
+			}
+			if limited != "" {
+				r.Wanted, r.Evidence = limited, joinText(why, f.evidence)
+			}
+			if limited != "" || accepts(want, f.found) {
 				r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts = hostdata.SetupOK, "info", "", nil, nil
 			}
 		}

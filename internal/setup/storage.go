@@ -105,7 +105,7 @@ func findGDSVersion(m *machine) []finding {
 	}
 	for _, version := range m.names(gdsTree) {
 		if version[0] >= '0' && version[0] <= '9' && (f.want == "" || newer(version, f.want)) {
-			f.want, f.evidence = version, "/"+gdsTree+"/"+version
+			f.want, f.because = version, "/"+gdsTree+"/"+version
 		}
 	}
 	f.meets = f.found == f.want
