@@ -22,9 +22,10 @@ const unlimited = "unlimited"
 var limitsChecks = []Check{
 	{
 		ID: "uverbs_permissions", Domain: Limits, Name: "permissions of the RDMA device nodes",
-		Read:   "mode of /dev/infiniband/uverbs*",
-		Wanted: "0666, the default of the kernel",
+		Read:   "mode and group of /dev/infiniband/uverbs*",
+		Wanted: "0666, the default of the kernel, or 0660 with a group other than root, of which the users of jobs are members",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
+		Before: "where the site admits a group only, give that instead: GROUP=\"rdma\", MODE=\"0660\"",
 		Remedy: `printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="{wanted}"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
 			"udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change",
 		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
@@ -58,9 +59,26 @@ func findPermissions(m *machine) []finding {
 	if i < 0 { // no node, or a recording of an earlier version
 		return nil
 	}
-	mode := m.Modules.Nodes[i].Mode
-	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: hostdata.SetupGuide}}
+	n := m.Modules.Nodes[i]
+	f := finding{found: n.Mode, want: "0666", unknown: "the group of the nodes was not recorded", basis: hostdata.SetupGuide}
+	modes := strings.Split(n.Mode, ",")
+	switch {
+	case n.Mode == f.want:
+		f.meets = true
+	case !slices.ContainsFunc(modes, func(mode string) bool { return mode != "0666" && mode != "0660" }):
+		if n.Groups == nil {
+			f.found = ""
+		} else if !slices.Contains(n.Groups, 0) {
+			f.want, f.meets, f.evidence = f.found, true, "the nodes belong to group "+idsText(n.Groups)
+		} else {
+			f.evidence = "the nodes belong to group 0, root"
+		}
+	}
+	return []finding{f}
 }
+
+// idsText returns a list of IDs.
+func idsText(ids []uint32) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]") }
 
 // limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
 func limitText(bytes *uint64, none bool) string {
@@ -126,6 +144,9 @@ func findLaunchers(m *machine) (out []finding) {
 		return nil
 	}
 	for _, l := range m.Setup.Launchers {
+		if !slices.Contains(Launchers, l.Name) {
+			continue
+		}
 		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
 		if l.Name == "sshd" &&
 			!slices.ContainsFunc(m.jobs, func(j jobProcess) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
