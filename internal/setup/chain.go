@@ -188,9 +188,11 @@ func (m *machine) allClasses() (out []jobClass) {
 // ncclClass is NCCL_IB_TC, which RCCL reads as well. The default is 0; since 2.26 the program may set one for a
 // communicator (ncclConfig_t.trafficClass), which the variable overrides (ncclIbConnect, src/transport/net_ib).
 func (m *machine) ncclClass(p *accel.Process) *jobClass {
-	if !p.HasNCCL || p.Plugin || cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0 {
+	if !p.HasNCCL || p.Plugin {
 		return nil
 	}
+	// With NCCL_IB_DISABLE, which is a setting of its own, the class is that of the next start.
+	sockets := cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0
 	c := &jobClass{variable: "NCCL_IB_TC", class: cInteger(jobSetting(p, "NCCL_IB_TC"), -1)}
 	c.level = max(cInteger(jobSetting(p, "NCCL_IB_SL"), 0), 0)
 	switch {
@@ -202,6 +204,7 @@ func (m *machine) ncclClass(p *accel.Process) *jobClass {
 		major, minor, ok := ncclVersion(p.NCCL)
 		c.class, c.unset, c.certain = 0, true, ok && (major < 2 || major == 2 && minor < 26)
 	}
+	c.certain = c.certain && !sockets
 	return c
 }
 

@@ -66,6 +66,9 @@ func findPermissions(m *machine) []finding {
 	case n.Mode == f.want:
 		f.meets = true
 	case !slices.ContainsFunc(modes, func(mode string) bool { return mode != "0666" && mode != "0660" }):
+		if site, _ := m.siteValue("uverbs_permissions", f.object, func(v string) bool { return v != "" }); site != "" {
+			break
+		}
 		if n.Groups == nil {
 			f.found = ""
 		} else if !slices.Contains(n.Groups, 0) {
@@ -78,7 +81,9 @@ func findPermissions(m *machine) []finding {
 }
 
 // idsText returns a list of IDs.
-func idsText(ids []uint32) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]") }
+func idsText(ids []uint32) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
+}
 
 // limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
 func limitText(bytes *uint64, none bool) string {
@@ -115,12 +120,9 @@ func limited(name string, bytes *uint64, none bool) finding {
 	return f
 }
 
-// launcherRemedy sets the limit of a service. That of sessions is set by pam_limits(8), that of containers also by
-// --ulimit.
+// launcherRemedy sets the limit of a service. Sessions inherit that of sshd unless pam_limits(8) sets another one, and
+// containers may have one by --ulimit.
 func launcherRemedy(name string) string {
-	if name == "sshd" {
-		return `printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`
-	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
 	return "mkdir -p " + shell(dir) +
 		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + shell(dir+"/memlock.conf") +

@@ -37,7 +37,7 @@ var mtuChecks = []Check{
 	{
 		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
 		Read:   "/sys/class/net/NETDEV/mtu",
-		Wanted: "that of most siblings; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
+		Wanted: "that of most siblings, if it is enough; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
 		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
@@ -50,7 +50,7 @@ var mtuChecks = []Check{
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
 		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Before: "drain the host: the change drops the connections of the interface",
 		Source: "Documentation/infiniband/ipoib.rst of the kernel; RFC 4755, 3.1: flags of the address",
-		find: each(ipoibInterfaces, findIPoIBMode),
+		find:   each(ipoibInterfaces, findIPoIBMode),
 	},
 	{
 		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
@@ -102,7 +102,7 @@ func (m *machine) allEthers() (out []ether) {
 	return out
 }
 
-func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
+func findRoCEMTU(m *machine, e ether) (f finding, ok bool) {
 	f = e.finding("the MTU of the netdev could not be read")
 	f.want = "4096"
 	if e.nd.MTU != nil {
@@ -111,7 +111,7 @@ func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
 		f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 	}
 	f.set = func(want string) string {
-		mtu := 9000
+		mtu, _ := strconv.Atoi(m.wideMTU(e))
 		if n, err := strconv.Atoi(want); err == nil && n < 4096 {
 			mtu = n + roceHeaders
 		}
@@ -144,26 +144,48 @@ func findInfiniBandMTU(_ *machine, p physicalPort) (f finding, ok bool) {
 	return f, fast(p.Device)
 }
 
-// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs,
-// others of the same board. This is the definition of RDMAPortMisconfigured/mtu in rules/node/siblings.rules.yml.
+// alike returns the MTUs of the ports that are like one: those for jobs, others of the same board.
+func (m *machine) alike(e ether) (out []string) {
+	for _, o := range m.ethers {
+		if o.nd.MTU != nil && o.Role == e.Role && (o.Role == "compute" || o.Role == "other" && o.BoardID == e.BoardID) {
+			out = append(out, strconv.FormatUint(*o.nd.MTU, 10))
+		}
+	}
+	return out
+}
+
+// isWide reports whether an MTU is enough for an RDMA MTU of 4096.
+func isWide(mtu string) bool {
+	n, err := strconv.ParseUint(mtu, 10, 64)
+	return err == nil && n >= 4096+roceHeaders
+}
+
+// wideMTU returns the MTU for a port of which the MTU is too small: that of most ports that are alike, or of one, if it is
+// enough.
+func (m *machine) wideMTU(e ether) string {
+	alike := m.alike(e)
+	if usual := majority(alike, 3); isWide(usual) {
+		return usual
+	}
+	if i := slices.IndexFunc(alike, isWide); i >= 0 {
+		return alike[i]
+	}
+	return "9000"
+}
+
+// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike. This is the
+// definition of RDMAPortMisconfigured/mtu in rules/node/siblings.rules.yml.
 func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	f = e.finding("it could not be read")
 	if e.nd.MTU != nil {
 		f.found = strconv.FormatUint(*e.nd.MTU, 10)
 	}
-	var alike []string
-	for _, o := range m.ethers {
-		if o.nd.MTU != nil && o.Role == e.Role && (o.Role == "compute" || o.Role == "other" && o.BoardID == e.BoardID) {
-			alike = append(alike, strconv.FormatUint(*o.nd.MTU, 10))
-		}
-	}
-	usual := majority(alike, 3)
+	usual := majority(m.alike(e), 3)
 	switch {
-	case usual != "" && usual != f.found:
+	case usual != "" && usual != f.found && (isWide(usual) || !e.forJobs()):
 		f.want, f.basis, f.contradicts, f.because = usual, hostdata.SetupMachine, true, ofMost
 	case e.forJobs():
-		f.want = "9000"
-		if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
+		if f.want = m.wideMTU(e); isWide(f.found) {
 			f.meets, f.want = true, f.found
 		}
 	case f.found == "":

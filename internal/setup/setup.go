@@ -99,7 +99,7 @@ type finding struct {
 	lossy       []hostdata.LossyClass // the traffic that it contradicts
 	conflicts   []string              // the addresses that it contradicts
 	evidence    string
-	because     string // why this is wanted: no evidence where the site configuration wants something else
+	because     string                   // why this is wanted: no evidence where the site configuration wants something else
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
 	source      string                   // instead of that of the check
@@ -205,11 +205,15 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		return r, false
 	}
 	if r.State == hostdata.SetupDiffers {
-		remedy := cmp.Or(f.remedy, c.Remedy)
-		if f.set != nil {
-			remedy = f.set(r.Wanted)
+		remedy, value := cmp.Or(f.remedy, c.Remedy), r.Wanted
+		if r.Basis == hostdata.SetupSite { // the first of several values
+			first, _, _ := strings.Cut(value, "|")
+			value = strings.TrimSpace(first)
 		}
-		r.Remedy, r.Before = fill(remedy, f.object, r.Wanted), c.Before
+		if f.set != nil {
+			remedy = f.set(value)
+		}
+		r.Remedy, r.Before = fill(remedy, f.object, value), c.Before
 	}
 	return r, true
 }

@@ -53,7 +53,7 @@ var trafficChecks = []Check{
 		Why:    "RDMA packets have a priority that is not lossless: they are dropped under congestion.",
 		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}", Before: firstSwitch,
 		Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)", Alert: lossyAlert,
-		find:   perLane(findDSCPMap),
+		find: perLane(findDSCPMap),
 	},
 	{
 		ID: "pfc_on_rdma_priority", Domain: Traffic, Name: "priorities with PFC",
@@ -179,6 +179,11 @@ func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
 	for d := range l.intent.site {
 		out = append(out, d)
+	}
+	for _, d := range l.intent.pinned {
+		if d != 0 && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
 	}
 	if slices.Sort(out); len(out) > 0 {
 		return out

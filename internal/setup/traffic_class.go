@@ -48,10 +48,14 @@ func findJobClass(m *machine, job jobClass) (f finding, ok bool) {
 		if l.traffic != nil || !job.devices(l.Name) || !active(l.Port) || m.lacksClass(l) {
 			continue
 		}
-		if used++; !l.lossless {
-			continue
+		if used++; l.lossless {
+			lossless = append(lossless, l)
 		}
-		lossless = append(lossless, l)
+	}
+	// Ports that want another class than most are not the job's setting.
+	class, lossless := commonClass(lossless)
+	for _, l := range lossless {
+		f.want, f.basis = strconv.Itoa(class), lossless[0].intent.from
 		c := m.chain(l.roce, l.q, job.class, &job)
 		if job.unknown != "" || l.q.PFC == nil || l.meets(&c) {
 			continue
@@ -62,10 +66,6 @@ func findJobClass(m *machine, job jobClass) (f finding, ok bool) {
 		if x, ok := l.lossy(&c); ok {
 			f.lossy = append(f.lossy, x)
 		}
-	}
-	if len(lossless) > 0 {
-		class := cmp.Or(wantedClass(lossless...), wantedClass(lossless[0]))
-		f.want, f.basis = strconv.Itoa(class), lossless[0].intent.from
 	}
 	switch {
 	case used == 0:
@@ -165,9 +165,9 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 		f.contradicts = l.traffic != nil && c.priority >= 0 && l.q.PFC != nil && !hasPFC(l.q, c.priority)
 		f.basis, f.evidence, f.because = l.intent.from, l.text(&c), ""
 		if class>>2 != 0 && (usual == "" || usual == f.found) {
-			remedy := cmp.Or(f.remedy, classRemedy)
+			remedy, command := cmp.Or(f.remedy, classRemedy), strings.ReplaceAll(mapCommand, "{netdev}", shell(l.q.Name))
 			f.set = func(string) string {
-				return fmt.Sprintf("%s # or map the DSCP of the class: %s %d:%d", remedy, mapCommand, class>>2, l.intent.pfc[0])
+				return fmt.Sprintf("%s # or map the DSCP of the class: %s %d:%d", remedy, command, class>>2, l.intent.pfc[0])
 			}
 		}
 	}

@@ -159,6 +159,25 @@ func sequence(n int) (out []int) {
 	return out
 }
 
+// commonClass returns a traffic class for as many of some lossless lanes as possible, and these lanes.
+func commonClass(lanes []*trafficLane) (class int, of []*trafficLane) {
+	for _, candidate := range append([]int{wantedClass(lanes...)}, classesOf(lanes)...) {
+		carrying := slices.DeleteFunc(slices.Clone(lanes), func(l *trafficLane) bool { return !l.carries(candidate) })
+		if candidate != 0 && len(carrying) > len(of) {
+			class, of = candidate, carrying
+		}
+	}
+	return class, of
+}
+
+// classesOf returns the class that each lane wants.
+func classesOf(lanes []*trafficLane) (out []int) {
+	for _, l := range lanes {
+		out = append(out, wantedClass(l))
+	}
+	return out
+}
+
 // classed returns the DSCP that packets of a lane certainly have; ok is false where no setting says so.
 func (l *trafficLane) classed() (dscp int, ok bool) {
 	for i := range l.chains {
@@ -181,8 +200,13 @@ func (l *trafficLane) selected() int {
 
 // setIntents completes the lanes with what is wanted of them.
 func (m *machine) setIntents(lanes []*trafficLane) {
-	lossless := slices.Clone(lanes)
-	lossless = slices.DeleteFunc(lossless, func(l *trafficLane) bool { return !l.lossless })
+	for _, l := range lanes { // a port on which the site configuration wants PFC is lossless
+		text, _ := m.siteValue("pfc_on_rdma_priority", l.object(), func(v string) bool { _, ok := numbers(v); return ok })
+		if list, ok := numbers(text); ok && text != "" {
+			l.lossless = len(list) > 0 || l.lossless
+		}
+	}
+	lossless := slices.DeleteFunc(slices.Clone(lanes), func(l *trafficLane) bool { return !l.lossless })
 	for _, l := range lanes {
 		l.intent.from = hostdata.SetupMachine
 		l.intent.trust = usualOf(lanes, l.Role, func(l *trafficLane) string { return l.q.Trust })
