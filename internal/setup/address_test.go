@@ -21,8 +21,8 @@ func routes(n *snapshot.Node, lines ...string) {
 }
 
 // arp sets the settings of netdevs: arp_ignore, arp_announce, rp_filter.
-func arp(n *snapshot.Node, values map[string][3]int) {
-	for netdev, v := range values {
+func arp(n *snapshot.Node, of map[string][3]int) {
+	for netdev, v := range of {
 		for i, name := range []string{"arp_ignore", "arp_announce", "rp_filter"} {
 			n.Setup.Files["proc/sys/net/ipv4/conf/"+netdev+"/"+name] = hostdata.SetupFile{Text: fmt.Sprint(v[i])}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/nccl"
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
@@ -138,7 +139,7 @@ func (c *chain) String() string {
 	}
 	enabled := "none"
 	if list := priorities(c.q.PFC); len(list) > 0 {
-		enabled = numbersText(list)
+		enabled = values.List(list)
 	}
 	return fmt.Sprintf("%s has priority %d on %s; PFC is enabled on %s", selected, c.priority, c.q.Name, enabled)
 }
@@ -244,8 +245,8 @@ func ncclVersion(text string) (major, minor int, ok bool) {
 	return major, minor, err == nil
 }
 
-// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that
-// it would use, else those that the process holds.
+// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any
+// that it would use, else those that the process holds.
 func (m *machine) devicesOf(p *accel.Process) func(device string) bool {
 	var eligible, compute, held []string
 	for _, pair := range m.GDR.Pairs {
@@ -287,8 +288,8 @@ func (m *machine) sameDevices(a, b *jobClass) bool {
 	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }
 
-// chains returns the chains from traffic class to priority of the RoCE packets of a netdev. A class that MLNX_OFED sets
-// for all packets of a port overrides the classes of jobs.
+// chains returns the chains from traffic class to priority of the RoCE packets of a netdev. A class that MLNX_OFED
+// sets for all packets of a port overrides the classes of jobs.
 func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out []chain) {
 	if r.traffic != nil {
 		return []chain{m.chain(r, q, int(*r.traffic), nil)}
@@ -321,11 +322,6 @@ func (l *trafficLane) rdmaPriority() int {
 		return l.intent.pfc[0]
 	}
 	return -1
-}
-
-// numbersText returns a list of numbers.
-func numbersText(list []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
 // lossy returns the lossy class of a chain that certainly ends at a priority without PFC on a lossless ACTIVE port; ok

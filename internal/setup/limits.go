@@ -2,12 +2,12 @@ package setup
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/nccl"
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -60,7 +60,9 @@ func findPermissions(m *machine) []finding {
 		return nil
 	}
 	n := m.Modules.Nodes[i]
-	f := finding{found: n.Mode, want: "0666", unknown: "the group of the nodes was not recorded", basis: hostdata.SetupGuide}
+	f := finding{
+		found: n.Mode, want: "0666", unknown: "the group of the nodes was not recorded", basis: hostdata.SetupGuide,
+	}
 	modes := strings.Split(n.Mode, ",")
 	switch {
 	case n.Mode == f.want:
@@ -72,17 +74,12 @@ func findPermissions(m *machine) []finding {
 		if n.Groups == nil {
 			f.found = ""
 		} else if !slices.Contains(n.Groups, 0) {
-			f.want, f.meets, f.evidence = f.found, true, "the nodes belong to group "+idsText(n.Groups)
+			f.want, f.meets, f.evidence = f.found, true, "the nodes belong to group "+values.List(n.Groups)
 		} else {
 			f.evidence = "the nodes belong to group 0, root"
 		}
 	}
 	return []finding{f}
-}
-
-// idsText returns a list of IDs.
-func idsText(ids []uint32) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
 }
 
 // limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
@@ -96,26 +93,13 @@ func limitText(bytes *uint64, none bool) string {
 	return ""
 }
 
-// binary returns a number of bytes in binary units.
-func binary(n uint64) string {
-	for _, u := range []struct {
-		shift int
-		name  string
-	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}} {
-		if n >= 1<<u.shift {
-			return fmt.Sprintf("%.4g %s", float64(n)/float64(uint64(1)<<u.shift), u.name)
-		}
-	}
-	return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
-}
-
 // limited returns the finding of a limit.
 func limited(name string, bytes *uint64, none bool) finding {
 	f := finding{
 		object: object{name: name}, found: limitText(bytes, none), want: unlimited, meets: none, basis: hostdata.SetupGuide,
 	}
 	if bytes != nil {
-		f.evidence = f.found + " bytes are " + binary(*bytes)
+		f.evidence = f.found + " bytes are " + values.Binary(*bytes)
 	}
 	return f
 }
@@ -124,9 +108,9 @@ func limited(name string, bytes *uint64, none bool) finding {
 // containers may have one by --ulimit.
 func launcherRemedy(name string) string {
 	dir := "/etc/systemd/system/" + name + ".service.d"
-	return "mkdir -p " + shell(dir) +
-		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + shell(dir+"/memlock.conf") +
-		"; systemctl daemon-reload; systemctl restart " + shell(name) + caution(name)
+	return "mkdir -p " + values.Shell(dir) +
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + values.Shell(dir+"/memlock.conf") +
+		"; systemctl daemon-reload; systemctl restart " + values.Shell(name) + caution(name)
 }
 
 // caution returns the effect of a service restart on its jobs, as a comment for the command. Running jobs keep their
@@ -173,8 +157,8 @@ type jobProcess struct {
 	env  nccl.Env // settings of NCCL in force
 }
 
-// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be
-// read.
+// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could
+// be read.
 const ncclConf = "etc/nccl.conf"
 
 // allJobs returns the processes on this host with NCCL or an RDMA device.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -48,7 +49,8 @@ var mtuChecks = []Check{
 		Read:   "/sys/class/net/NETDEV/{mode,address}: bit 0x80 of the first byte of the address, support of connected mode",
 		Wanted: "that of most sibling interfaces that the driver of the interface supports",
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
-		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Before: "drain the host: the change drops the connections of the interface",
+		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode",
+		Before: "drain the host: the change drops the connections of the interface",
 		Source: "Documentation/infiniband/ipoib.rst of the kernel; RFC 4755, 3.1: flags of the address",
 		find:   each(ipoibInterfaces, findIPoIBMode),
 	},
@@ -160,11 +162,11 @@ func isWide(mtu string) bool {
 	return err == nil && n >= 4096+roceHeaders
 }
 
-// wideMTU returns the MTU for a port of which the MTU is too small: that of most ports that are alike, or of one, if it is
-// enough.
+// wideMTU returns the MTU for a port of which the MTU is too small: that of most ports that are alike, or of one, if
+// it is enough.
 func (m *machine) wideMTU(e ether) string {
 	alike := m.alike(e)
-	if usual := majority(alike, 3); isWide(usual) {
+	if usual := values.Majority(alike, 3); isWide(usual) {
 		return usual
 	}
 	if i := slices.IndexFunc(alike, isWide); i >= 0 {
@@ -180,7 +182,7 @@ func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	if e.nd.MTU != nil {
 		f.found = strconv.FormatUint(*e.nd.MTU, 10)
 	}
-	usual := majority(m.alike(e), 3)
+	usual := values.Majority(m.alike(e), 3)
 	switch {
 	case usual != "" && usual != f.found && (isWide(usual) || !e.forJobs()):
 		f.want, f.basis, f.contradicts, f.because = usual, hostdata.SetupMachine, true, ofMost
@@ -192,22 +194,6 @@ func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 		return f, false
 	}
 	return f, true
-}
-
-// majority returns the value of more than half, at least some number, of a list; empty: none.
-func majority(list []string, least int) string {
-	for _, v := range list {
-		n := 0
-		for _, o := range list {
-			if o == v {
-				n++
-			}
-		}
-		if n >= least && n*2 > len(list) {
-			return v
-		}
-	}
-	return ""
 }
 
 // ipoib is an IPoIB interface that is administratively up.
@@ -224,8 +210,8 @@ type ipoib struct {
 // flagRC is IPOIB_FLAGS_RC of drivers/infiniband/ulp/ipoib/ipoib.h: RFC 4755, 3.1.
 const flagRC = 0x80
 
-// ipoibMTU is the largest MTU of datagram mode: an InfiniBand MTU of 4096 without the header of IPoIB, and connectedMTU
-// that of connected mode (IPOIB_UD_MTU, IPOIB_CM_MTU of drivers/infiniband/ulp/ipoib/ipoib.h).
+// ipoibMTU is the largest MTU of datagram mode: an InfiniBand MTU of 4096 without the header of IPoIB, and
+// connectedMTU that of connected mode (IPOIB_UD_MTU, IPOIB_CM_MTU of drivers/infiniband/ulp/ipoib/ipoib.h).
 const (
 	datagramMTU  = 4092
 	connectedMTU = 65520
@@ -267,18 +253,19 @@ func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) boo
 			out = append(out, value(o))
 		}
 	}
-	return majority(out, 2)
+	return values.Majority(out, 2)
 }
 
-// wantedMode returns the mode that is wanted of an interface: that of the site configuration, of most interfaces of its
-// role, or its own.
+// wantedMode returns the mode that is wanted of an interface: that of the site configuration, of most interfaces of
+// its role, or its own.
 func (m *machine) wantedMode(x ipoib) string {
 	site, _ := m.siteValue("ipoib_mode", x.object, func(v string) bool { return v == "connected" || v == "datagram" })
 	usual := m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
 	return cmp.Or(site, usual, x.mode)
 }
 
-// mtuIn returns the MTU of most interfaces of the role of x in a mode; that of connected mode otherwise is its largest.
+// mtuIn returns the MTU of most interfaces of the role of x in a mode; that of connected mode otherwise is its
+// largest.
 func (m *machine) mtuIn(x ipoib, mode string) string {
 	usual := m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == mode })
 	if usual == "" && mode == "connected" {
@@ -297,10 +284,10 @@ func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
 		if want == "connected" && x.datagramOnly {
 			return enhanced
 		}
-		command := "echo " + shell(want) + " > /sys/class/net/{netdev}/mode"
-		mtu, _ := m.siteValue("ipoib_mtu", x.object, isNumber)
+		command := "echo " + values.Shell(want) + " > /sys/class/net/{netdev}/mode"
+		mtu, _ := m.siteValue("ipoib_mtu", x.object, values.IsNumber)
 		if mtu = cmp.Or(mtu, m.mtuIn(x, want)); mtu != "" {
-			command += "; ip link set dev {netdev} mtu " + shell(mtu)
+			command += "; ip link set dev {netdev} mtu " + values.Shell(mtu)
 		}
 		return command
 	}
@@ -312,11 +299,6 @@ func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
 
 const ofMostInterfaces = "that of most interfaces of this role"
 
-func isNumber(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 32)
-	return err == nil
-}
-
 func findIPoIBMTU(m *machine, x ipoib) (f finding, ok bool) {
 	f = finding{object: x.object, found: x.mtu, unknown: "it could not be read", basis: hostdata.SetupMachine}
 	f.want = m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == x.mode })
@@ -326,13 +308,13 @@ func findIPoIBMTU(m *machine, x ipoib) (f finding, ok bool) {
 	f.meets = f.found == f.want
 	mode := m.wantedMode(x)
 	f.set = func(want string) string {
-		command := "ip link set dev {netdev} mtu " + shell(want)
+		command := "ip link set dev {netdev} mtu " + values.Shell(want)
 		if n, err := strconv.Atoi(want); err == nil && n > datagramMTU && x.mode == "datagram" {
 			return "echo connected > /sys/class/net/{netdev}/mode; " + command
 		}
 		return command
 	}
-	f.instead = func(want string) (limited, why string) {
+	f.instead = func(want string) (other, why string) {
 		n, err := strconv.Atoi(want)
 		mtu, errFound := strconv.Atoi(x.mtu)
 		if err != nil || errFound != nil || n <= datagramMTU || mtu > datagramMTU || x.mode == "connected" ||

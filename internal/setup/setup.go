@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"path"
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -23,8 +23,8 @@ type Check struct {
 	Read   string // where it is read, with the version that has it
 	Wanted string // what is wanted, and on what evidence
 	Why    string // consequence of a difference
-	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of the
-	// object.
+	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of
+	// the object.
 	Remedy string
 	Before string // what to know or to do before the command; empty: nothing
 	Source string // of the wanted value
@@ -60,8 +60,8 @@ func Domains() []Domain {
 var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, limitsChecks, pcieChecks,
 	hostChecks, storageChecks, partitionChecks)
 
-// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @
-// for each netdev of an RDMA device.
+// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an
+// @ for each netdev of an RDMA device.
 var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, pcieFiles,
 	hostFiles, storageFiles)
 
@@ -94,17 +94,18 @@ type finding struct {
 	want    string // empty: whatever is found, unless the site configuration has a value
 	meets   bool   // found is as wanted
 	basis   hostdata.SetupBasis
-	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
+	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the
+	// check.
 	contradicts bool
 	lossy       []hostdata.LossyClass // the traffic that it contradicts
 	conflicts   []string              // the addresses that it contradicts
 	evidence    string
-	because     string                   // why this is wanted: no evidence where the site configuration wants something else
+	because     string                   // why this is wanted, not where the site configuration wants something else
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
 	source      string                   // instead of that of the check
 	// instead is what is possible where the value of the site configuration is not, and why; empty: it is.
-	instead func(want string) (limited, why string)
+	instead func(want string) (other, why string)
 }
 
 // machine is a node, with what several checks need of it, derived once.
@@ -174,7 +175,7 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		r.State = hostdata.SetupOK
 	}
 	if f.want != "" {
-		r.Evidence = joinText(f.because, f.evidence)
+		r.Evidence = values.Join(f.because, f.evidence)
 	}
 	if f.contradicts && !f.meets {
 		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
@@ -185,14 +186,14 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		} else if want != "" {
 			r.Wanted, r.Basis, r.Source, r.State = want, hostdata.SetupSite, "--config.file", hostdata.SetupDiffers
 			r.Evidence = f.evidence
-			limited, why := "", ""
+			other, why := "", ""
 			if f.instead != nil {
-				limited, why = f.instead(want)
+				other, why = f.instead(want)
 			}
-			if limited != "" {
-				r.Wanted, r.Evidence = limited, joinText(why, f.evidence)
+			if other != "" {
+				r.Wanted, r.Evidence = other, values.Join(why, f.evidence)
 			}
-			if limited != "" || accepts(want, f.found) {
+			if other != "" || values.Accepts(want, f.found) {
 				r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts = hostdata.SetupOK, "info", "", nil, nil
 			}
 		}
@@ -218,33 +219,11 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 	return r, true
 }
 
-// joinText joins the parts of a text that are not empty.
-func joinText(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
-}
-
-// accepts reports whether a value is one of those wanted: a glob, or several separated by "|".
-func accepts(want, found string) bool {
-	return slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
-		ok, err := path.Match(strings.TrimSpace(w), found)
-		return err == nil && ok && found != "" || strings.TrimSpace(w) == found
-	})
-}
-
 // fill replaces the parts of a remedy that depend on the object. Names that others choose are quoted for a shell.
 func fill(text string, o object, wanted string) string {
-	return strings.NewReplacer("{device}", shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", shell(o.netdev),
-		"{address}", shell(o.address), "{wanted}", shell(wanted)).Replace(text)
-}
-
-// shell quotes a word for a shell, where it needs it.
-func shell(word string) string {
-	if !strings.ContainsFunc(word, func(r rune) bool {
-		return !strings.ContainsRune("-_./:,=+@%", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return strings.NewReplacer(
+		"{device}", values.Shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", values.Shell(o.netdev),
+		"{address}", values.Shell(o.address), "{wanted}", values.Shell(wanted)).Replace(text)
 }
 
 // ignored reports whether the site configuration ignores the device or port of an object.
@@ -310,8 +289,8 @@ func (m *machine) unread(file string) string {
 	return ""
 }
 
-// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all" if
-// it differs on all objects that have it, with the same value.
+// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all"
+// if it differs on all objects that have it, with the same value.
 type Deviation struct {
 	Row     hostdata.SetupRow // of the first object
 	Object  string

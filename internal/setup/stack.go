@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -31,7 +32,8 @@ const servicesDir = "etc/systemd/system/multi-user.target.wants"
 const operatorDir = "run/nvidia/driver"
 
 // Directories of modules that do not belong to the kernel's package, below lib/modules/RELEASE: DKMS on Debian and
-// Ubuntu, on RHEL and SLES; packages of MLNX_OFED. weak-updates links modules of other kernels with the same interface.
+// Ubuntu, on RHEL and SLES; packages of MLNX_OFED. weak-updates links modules of other kernels with the same
+// interface.
 var moduleDirs = []string{"updates/dkms", "updates", "extra", "weak-updates"}
 
 const (
@@ -104,7 +106,8 @@ var stackChecks = []Check{
 		Read:   "links in /etc/systemd/system/*.wants and /etc/rc3.d; opensm by its process, openibd by the MLNX_OFED driver and its unit",
 		Wanted: "enabled, where opensm runs or the driver of MLNX_OFED is loaded",
 		Why:    "The service was started by hand: after the next boot the subnet has no subnet manager, or the modules of MLNX_OFED are not loaded.",
-		Remedy: "systemctl enable opensm", Before: "two subnet managers of one subnet must agree in priority and configuration",
+		Remedy: "systemctl enable opensm",
+		Before: "two subnet managers of one subnet must agree in priority and configuration",
 		Source: "systemctl(1); NVIDIA, MLNX_OFED: OpenSM; driver load upon system boot",
 		find:   findServices,
 	},
@@ -123,8 +126,8 @@ const loadUMAD = "modprobe ib_umad; echo ib_umad > /etc/modules-load.d/ib_umad.c
 // Services are the RDMA services that are searched by process name, besides Launchers.
 var Services = []string{"opensm"}
 
-// wantsDirs have links to the enabled units. Packages differ in the target: multi-user (Debian), network (RHEL), sysinit
-// (openibd).
+// wantsDirs have links to the enabled units. Packages differ in the target: multi-user (Debian), network (RHEL),
+// sysinit (openibd).
 var wantsDirs = []string{
 	servicesDir, "etc/systemd/system/network.target.wants", "etc/systemd/system/network-online.target.wants",
 	"etc/systemd/system/sysinit.target.wants", "etc/systemd/system/basic.target.wants",
@@ -354,7 +357,8 @@ func findOFED(m *machine) []finding {
 	case len(versions) > 0:
 		version := versions[len(versions)-1]
 		f.evidence = "/" + ofedTree + "/" + version + " is not built for " + cmp.Or(release, "the running kernel")
-		f.remedy = "dkms install mlnx-ofed-kernel/" + shell(version) + " -k " + shell(release) + "; " + initramfs + "; reboot"
+		f.remedy = "dkms install mlnx-ofed-kernel/" + values.Shell(version) + " -k " + values.Shell(release) +
+			"; " + initramfs + "; reboot"
 	case others != "":
 		f.evidence = "/lib/modules/" + others + " has the modules of MLNX_OFED, /lib/modules/" + release + " has not"
 		f.remedy = "mlnxofedinstall --add-kernel-support; reboot"

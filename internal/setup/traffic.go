@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -129,13 +130,13 @@ func perLane(find func(*machine, *trafficLane) (finding, bool)) func(*machine) [
 // usualOf returns the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where
 // it is unknown.
 func usualOf(lanes []*trafficLane, role string, value func(*trafficLane) string) string {
-	var values []string
+	var all []string
 	for _, l := range lanes {
 		if v := value(l); l.Role == role && v != "" {
-			values = append(values, v)
+			all = append(all, v)
 		}
 	}
-	return majority(values, 2)
+	return values.Majority(all, 2)
 }
 
 // portActive is ACTIVE of enum ib_port_state.
@@ -157,8 +158,8 @@ func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 		return f, false
 	}
 	f.meets = f.found == f.want
-	// Without a trust setting the kernel's drivers trust the DSCP while there is an entry for one (mlx5e_dcbnl_ieee_setapp,
-	// drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c).
+	// Without a trust setting the kernel's drivers trust the DSCP while there is an entry for one
+	// (mlx5e_dcbnl_ieee_setapp, drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c).
 	if !m.ofed(l.Driver) {
 		f.set = func(want string) string {
 			if want != byDSCP {
@@ -175,7 +176,8 @@ func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 	return f, true
 }
 
-// dscps returns the DSCPs that packets of a lossless lane are to have: of the site configuration, the port or the jobs.
+// dscps returns the DSCPs that packets of a lossless lane are to have: of the site configuration, the port or the
+// jobs.
 func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
 	for d := range l.intent.site {
 		out = append(out, d)
@@ -201,14 +203,14 @@ func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
 	return out
 }
 
-// findDSCPMap checks the DSCPs that packets of the port are to have. A class with another DSCP is the setting of the port
-// or the job.
+// findDSCPMap checks the DSCPs that packets of the port are to have. A class with another DSCP is the setting of the
+// port or the job.
 func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	if !l.lossless || l.intent.trust != byDSCP {
 		return f, false
 	}
 	f = finding{object: l.object(), basis: l.intent.from, unknown: "the driver does not report it"}
-	f.evidence = "PFC is wanted on " + numbersText(l.intent.pfc)
+	f.evidence = "PFC is wanted on " + values.List(l.intent.pfc)
 	var found, want []string
 	known := l.q.Trust != ""
 	for _, d := range l.dscps(m.lanes) {
@@ -224,7 +226,7 @@ func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	f.set = func(want string) string {
 		words := strings.Fields(want)
 		for i, w := range words {
-			words[i] = shell(w)
+			words[i] = values.Shell(w)
 		}
 		return mapCommand + " " + strings.Join(words, " ")
 	}
@@ -232,8 +234,8 @@ func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	return f, true
 }
 
-// contradicting completes the finding of a setting with the chains that it makes lossy: those whose class is as wanted,
-// and of whose wanted priority the setting is not.
+// contradicting completes the finding of a setting with the chains that it makes lossy: those whose class is as
+// wanted, and of whose wanted priority the setting is not.
 func (l *trafficLane) contradicting(f *finding, wrong func(priority int) bool) {
 	for i := range l.chains {
 		c := &l.chains[i]

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// wantedPortClass returns the traffic class wanted of a lossless port: that of most siblings, if its packets are to have
-// a priority with PFC.
+// wantedPortClass returns the traffic class wanted of a lossless port: that of most siblings, if its packets are to
+// have a priority with PFC.
 func wantedPortClass(lanes []*trafficLane, l *trafficLane) int {
 	if class, err := strconv.Atoi(usualOf(lanes, l.Role, portClass)); err == nil && l.carries(class) {
 		return class
@@ -91,8 +92,8 @@ func findJobClass(m *machine, job jobClass) (f finding, ok bool) {
 	return f, f.found != "" || f.want != ""
 }
 
-// meets reports whether packets of a chain are to have a priority with PFC. Where the priority is that of a VLAN tag, it
-// is the service level.
+// meets reports whether packets of a chain are to have a priority with PFC. Where the priority is that of a VLAN tag,
+// it is the service level.
 func (l *trafficLane) meets(c *chain) bool {
 	if l.intent.trust != byDSCP && c.job != nil {
 		return slices.Contains(l.intent.pfc, c.job.level&7)
@@ -103,7 +104,7 @@ func (l *trafficLane) meets(c *chain) bool {
 // text returns the way of the packets of a chain, as it is to be.
 func (l *trafficLane) text(c *chain) string {
 	if l.intent.trust != byDSCP || hasPFC(l.q, c.priority) {
-		return fmt.Sprintf("%s; PFC is wanted on %s", strings.Split(c.String(), ";")[0], numbersText(l.intent.pfc))
+		return fmt.Sprintf("%s; PFC is wanted on %s", strings.Split(c.String(), ";")[0], values.List(l.intent.pfc))
 	}
 	return c.String()
 }
@@ -165,7 +166,7 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 		f.contradicts = l.traffic != nil && c.priority >= 0 && l.q.PFC != nil && !hasPFC(l.q, c.priority)
 		f.basis, f.evidence, f.because = l.intent.from, l.text(&c), ""
 		if class>>2 != 0 && (usual == "" || usual == f.found) {
-			remedy, command := cmp.Or(f.remedy, classRemedy), strings.ReplaceAll(mapCommand, "{netdev}", shell(l.q.Name))
+			remedy, command := cmp.Or(f.remedy, classRemedy), strings.ReplaceAll(mapCommand, "{netdev}", values.Shell(l.q.Name))
 			f.set = func(string) string {
 				return fmt.Sprintf("%s # or map the DSCP of the class: %s %d:%d", remedy, command, class>>2, l.intent.pfc[0])
 			}
@@ -189,7 +190,8 @@ const (
 func lossyOf(lanes []*trafficLane, r *roce, ofJobs bool) (out []hostdata.LossyClass) {
 	for _, l := range lanes {
 		for i := range l.chains {
-			if x, ok := l.lossy(&l.chains[i]); ok && l.Name == r.Name && l.Number == r.Number && (l.chains[i].job != nil) == ofJobs {
+			x, ok := l.lossy(&l.chains[i])
+			if ok && l.Name == r.Name && l.Number == r.Number && (l.chains[i].job != nil) == ofJobs {
 				out = append(out, x)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -15,7 +16,7 @@ func pfcText(l *trafficLane) string {
 		return ""
 	}
 	if list := priorities(l.q.PFC); len(list) > 0 {
-		return numbersText(list)
+		return values.List(list)
 	}
 	return "none"
 }
@@ -28,7 +29,7 @@ func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 	if !l.lossless {
 		return f, f.found != ""
 	}
-	f.want, f.basis, f.because = numbersText(l.intent.pfc), l.intent.from, l.intent.because
+	f.want, f.basis, f.because = values.List(l.intent.pfc), l.intent.from, l.intent.because
 	if f.meets = f.found == f.want; !f.meets {
 		f.set = func(want string) string { return setPFC(want) + l.otherWay() }
 	}
@@ -46,7 +47,7 @@ func (l *trafficLane) otherWay() string {
 	for dscp := range 64 {
 		if p, ok := mapped(l.q, l.Driver, dscp); ok && hasPFC(l.q, p) {
 			return fmt.Sprintf(" # or, if the switch has PFC on %s: "+strings.ReplaceAll(classRemedy, "{wanted}", "%d"),
-				numbersText(found), dscp<<2|2)
+				values.List(found), dscp<<2|2)
 		}
 	}
 	return ""
@@ -60,7 +61,8 @@ func setPFC(want string) string {
 	return command + " " + strings.ReplaceAll(want, ",", ":on ") + ":on"
 }
 
-// findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware command.
+// findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware
+// command.
 func findNotification(m *machine, l *trafficLane) (f finding, ok bool) {
 	p := l.priority
 	if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {

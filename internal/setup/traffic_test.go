@@ -226,10 +226,10 @@ func TestOneCause(t *testing.T) {
 			}
 		}
 	}
-	pfc := func(i int, priorities ...int) func(*snapshot.Node) {
+	pfc := func(i int, on ...int) func(*snapshot.Node) {
 		return func(n *snapshot.Node) {
 			n.QoS.Netdevs[i].PFC.Enabled = [snapshot.Priorities]bool{}
-			for _, p := range priorities {
+			for _, p := range on {
 				n.QoS.Netdevs[i].PFC.Enabled[p] = true
 			}
 		}

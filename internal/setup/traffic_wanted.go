@@ -6,12 +6,13 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// intent is what is wanted of the priorities of a netdev: source of the priority, PFC and DSCP map. The rows of traffic
-// compare each setting with it alone, so that one cause is one row, and all remedies together are consistent.
+// intent is what is wanted of the priorities of a netdev: source of the priority, PFC and DSCP map. The rows of
+// traffic compare each setting with it alone, so that one cause is one row, and all remedies together are consistent.
 type intent struct {
 	trust string
 	pfc   []int // priorities; empty on a port that is not lossless
@@ -49,43 +50,8 @@ func (m *machine) siteValue(setting string, o object, parse func(string) bool) (
 	return "", false
 }
 
-// numbers parses a list of priorities, 3,4; "none" is empty.
-func numbers(text string) (out []int, ok bool) {
-	if text == "none" {
-		return nil, true
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(part))
-		if err != nil || n < 0 || n >= snapshot.Priorities {
-			return nil, false
-		}
-		out = append(out, n)
-	}
-	return out, true
-}
-
-// mappings parses a DSCP map as it is shown, 24:3 26:3.
-func mappings(text string) (dscps []int, to map[int]int, ok bool) {
-	to = map[int]int{}
-	for pair := range strings.FieldsSeq(text) {
-		d, p := 0, 0
-		if n, err := fmt.Sscanf(pair, "%d:%d", &d, &p); err != nil || n != 2 || fmt.Sprintf("%d:%d", d, p) != pair ||
-			d < 0 || d > 63 || p < 0 || p >= snapshot.Priorities {
-			return nil, nil, false
-		}
-		dscps, to[d] = append(dscps, d), p
-	}
-	return dscps, to, len(dscps) > 0
-}
-
-// isClass reports whether a text is a traffic class.
-func isClass(text string) bool {
-	n, err := strconv.Atoi(text)
-	return err == nil && n >= 0 && n < 256
-}
-
-// mapped returns the priority of a DSCP once DSCPs are trusted; ok is false if the driver does not report the mapping. A
-// table with all DSCPs is that of mlx5, whose default priority is the upper three bits (mlx5e_trust_initialize,
+// mapped returns the priority of a DSCP once DSCPs are trusted; ok is false if the driver does not report the mapping.
+// A table with all DSCPs is that of mlx5, whose default priority is the upper three bits (mlx5e_trust_initialize,
 // drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one has priority 0, as in
 // dcb_ieee_getapp_mask.
 func mapped(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
@@ -100,8 +66,8 @@ func mapped(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bo
 	return 0, true
 }
 
-// priority returns the priority that a DSCP should have: as found, as on the sibling ports or by default, the first with
-// PFC. Without such one the class with this DSCP is wrong, unless the site configuration wants it.
+// wantedPriority returns the priority that a DSCP should have: as found, as on the sibling ports or by default, the
+// first with PFC. Without such one the class with this DSCP is wrong, unless the site configuration wants it.
 func (l *trafficLane) wantedPriority(dscp int) int {
 	p, known := mapped(l.q, l.Driver, dscp)
 	if to, ok := l.intent.site[dscp]; ok {
@@ -115,7 +81,7 @@ func (l *trafficLane) wantedPriority(dscp int) int {
 	for _, other := range l.intent.usual {
 		siblings = append(siblings, strconv.Itoa(other[dscp]))
 	}
-	if usual, err := strconv.Atoi(majority(siblings, 2)); err == nil {
+	if usual, err := strconv.Atoi(values.Majority(siblings, 2)); err == nil {
 		candidates = append(candidates, usual)
 	}
 	for _, c := range append(candidates, dscp>>3) {
@@ -144,7 +110,11 @@ func wantedClass(lanes ...*trafficLane) int {
 		}
 	}
 	slices.Sort(dscps)
-	for _, dscp := range append(append(dscps, guideDSCP), sequence(64)...) {
+	dscps = append(dscps, guideDSCP)
+	for d := range 64 {
+		dscps = append(dscps, d)
+	}
+	for _, dscp := range dscps {
 		if !slices.ContainsFunc(lanes, func(l *trafficLane) bool { return !l.carries(dscp << 2) }) {
 			return dscp<<2 | 2
 		}
@@ -152,30 +122,25 @@ func wantedClass(lanes ...*trafficLane) int {
 	return 0
 }
 
-func sequence(n int) (out []int) {
-	for i := range n {
-		out = append(out, i)
-	}
-	return out
+// isPFC reports whether a text is a list of priorities.
+func isPFC(text string) bool {
+	_, ok := values.Priorities(text)
+	return ok
 }
 
 // commonClass returns a traffic class for as many of some lossless lanes as possible, and these lanes.
 func commonClass(lanes []*trafficLane) (class int, of []*trafficLane) {
-	for _, candidate := range append([]int{wantedClass(lanes...)}, classesOf(lanes)...) {
+	candidates := []int{wantedClass(lanes...)}
+	for _, l := range lanes {
+		candidates = append(candidates, wantedClass(l))
+	}
+	for _, candidate := range candidates {
 		carrying := slices.DeleteFunc(slices.Clone(lanes), func(l *trafficLane) bool { return !l.carries(candidate) })
 		if candidate != 0 && len(carrying) > len(of) {
 			class, of = candidate, carrying
 		}
 	}
 	return class, of
-}
-
-// classesOf returns the class that each lane wants.
-func classesOf(lanes []*trafficLane) (out []int) {
-	for _, l := range lanes {
-		out = append(out, wantedClass(l))
-	}
-	return out
 }
 
 // classed returns the DSCP that packets of a lane certainly have; ok is false where no setting says so.
@@ -201,8 +166,8 @@ func (l *trafficLane) selected() int {
 // setIntents completes the lanes with what is wanted of them.
 func (m *machine) setIntents(lanes []*trafficLane) {
 	for _, l := range lanes { // a port on which the site configuration wants PFC is lossless
-		text, _ := m.siteValue("pfc_on_rdma_priority", l.object(), func(v string) bool { _, ok := numbers(v); return ok })
-		if list, ok := numbers(text); ok && text != "" {
+		text, _ := m.siteValue("pfc_on_rdma_priority", l.object(), isPFC)
+		if list, ok := values.Priorities(text); ok && text != "" {
 			l.lossless = len(list) > 0 || l.lossless
 		}
 	}
@@ -220,12 +185,12 @@ func (m *machine) setIntents(lanes []*trafficLane) {
 			l.intent.trust = trust
 		}
 		l.intent.site = map[int]int{}
-		text, _ := m.siteValue("dscp_map", l.object(), func(v string) bool { _, _, ok := mappings(v); return ok })
-		if _, to, ok := mappings(text); ok {
+		text, _ := m.siteValue("dscp_map", l.object(), func(v string) bool { _, _, ok := values.Mappings(v); return ok })
+		if _, to, ok := values.Mappings(text); ok {
 			l.intent.site = to
 		}
 		for setting, o := range map[string]object{"default_traffic_class": l.roce.object(), "job_traffic_class": {}} {
-			if text, _ := m.siteValue(setting, o, isClass); text != "" {
+			if text, _ := m.siteValue(setting, o, values.IsClass); text != "" {
 				class, _ := strconv.Atoi(text)
 				l.intent.pinned = append(l.intent.pinned, class>>2)
 			}
@@ -249,18 +214,18 @@ func (m *machine) setIntents(lanes []*trafficLane) {
 	}
 }
 
-// setPFCIntent sets the wanted PFC of a lossless lane: that of the site configuration, of most siblings, its own, that of
-// a sibling, by its class, by the guides.
+// setPFCIntent sets the wanted PFC of a lossless lane: that of the site configuration, of most siblings, its own, that
+// of a sibling, by its class, by the guides.
 func (m *machine) setPFCIntent(lossless []*trafficLane, l *trafficLane) {
 	n := &l.intent
 	found := priorities(l.q.PFC)
-	text, any := m.siteValue("pfc_on_rdma_priority", l.object(), func(v string) bool { _, ok := numbers(v); return ok })
+	text, any := m.siteValue("pfc_on_rdma_priority", l.object(), isPFC)
 	switch {
-	case any, m.wants != nil && accepts(m.wants("pfc_on_rdma_priority", l.Name, l.Number, l.q.Name), pfcText(l)):
+	case any, m.wants != nil && values.Accepts(m.wants("pfc_on_rdma_priority", l.Name, l.Number, l.q.Name), pfcText(l)):
 		n.pfc, n.from = found, hostdata.SetupSite
 		return
 	case text != "":
-		n.pfc, _ = numbers(text)
+		n.pfc, _ = values.Priorities(text)
 		n.from = hostdata.SetupSite
 		return
 	}
@@ -271,7 +236,7 @@ func (m *machine) setPFCIntent(lossless []*trafficLane, l *trafficLane) {
 	selected := l.selected()
 	switch {
 	case usual != "":
-		n.pfc, _ = numbers(usual)
+		n.pfc, _ = values.Priorities(usual)
 		n.because = ofMost
 	case len(found) > 0 && selected == guidePriority && !slices.Contains(found, guidePriority):
 		// Class, map and guides agree: PFC is wrong.

@@ -222,16 +222,16 @@ func (m *model) add(dir, name string) {
 	m.Setup.Files[dir] = hostdata.SetupFile{Text: strings.TrimSpace(m.Setup.Files[dir].Text + "\n" + name)}
 }
 
-// ipoib is ipoib_set_mode of drivers/infiniband/ulp/ipoib/ipoib_main.c: it refuses connected mode without its flag in the
-// address, and datagram mode has the MTU of its broadcast group.
+// ipoib is ipoib_set_mode of drivers/infiniband/ulp/ipoib/ipoib_main.c: it refuses connected mode without its flag in
+// the address, and datagram mode has the MTU of its broadcast group.
 func (m *model) ipoib(netdev, mode string) error {
 	for file := range m.Setup.Files {
 		dir, ok := strings.CutSuffix(file, "/device/net/"+netdev+"/mode")
 		if !ok {
 			continue
 		}
-		flags, err := strconv.ParseUint(m.Setup.Files[dir+"/device/net/"+netdev+"/address"].Text[:2], 16, 8)
-		if err != nil || mode == "connected" && flags&0x80 == 0 {
+		bits, err := strconv.ParseUint(m.Setup.Files[dir+"/device/net/"+netdev+"/address"].Text[:2], 16, 8)
+		if err != nil || mode == "connected" && bits&0x80 == 0 {
 			return fmt.Errorf("EINVAL")
 		}
 		m.Setup.Files[file] = hostdata.SetupFile{Text: mode}
@@ -247,21 +247,21 @@ func (m *model) ipoib(netdev, mode string) error {
 	return fmt.Errorf("no such file")
 }
 
-func (m *model) mtu(netdev string, mtu uint64) error {
+func (m *model) mtu(netdev string, bytes uint64) error {
 	found := false
 	m.eachPort(func(d *snapshot.Device, p *snapshot.Port) {
 		for i := range p.Netdev {
 			if nd := &p.Netdev[i]; nd.Name == netdev {
 				mode := m.Setup.Files["sys/class/infiniband/"+d.Name+"/device/net/"+netdev+"/mode"].Text
-				found = p.LinkLayer != "InfiniBand" || mode == "connected" || mtu <= 4092
-				nd.MTU = &mtu
+				found = p.LinkLayer != "InfiniBand" || mode == "connected" || bytes <= 4092
+				nd.MTU = &bytes
 			}
 		}
 	})
 	if !found {
 		return fmt.Errorf("EINVAL")
 	}
-	return m.set("MTU of "+netdev, strconv.FormatUint(mtu, 10))
+	return m.set("MTU of "+netdev, strconv.FormatUint(bytes, 10))
 }
 
 func (m *model) load(module string) {

@@ -52,8 +52,8 @@ func isInvisible(r hostdata.SetupRow) bool {
 	return false
 }
 
-// TestRemedies: a command that is proposed has its effect, alone and with all others, nothing gets worse by it, and it is
-// not followed by another proposal.
+// TestRemedies: a command that is proposed has its effect, alone and with all others, nothing gets worse by it, and it
+// is not followed by another proposal.
 func TestRemedies(t *testing.T) {
 	machines.Each(t, func(t *testing.T, name string) {
 		node := read(t, machines.Fixture(name))
@@ -99,8 +99,8 @@ func read(t *testing.T, file string) *snapshot.Node {
 // siteOf returns what the site configuration of a recording wants, according to its rows.
 func siteOf(n *snapshot.Node) setup.Wants {
 	wanted := map[string]string{}
-	key := func(setting, device string, port int) string {
-		return setting + " " + device + " " + strconv.Itoa(port)
+	key := func(setting, device string, n int) string {
+		return setting + " " + device + " " + strconv.Itoa(n)
 	}
 	for _, r := range n.Setup.Rows {
 		if r.Basis == hostdata.SetupSite {
@@ -110,7 +110,7 @@ func siteOf(n *snapshot.Node) setup.Wants {
 	if len(wanted) == 0 {
 		return nil
 	}
-	return func(setting, device string, port int, _ string) string { return wanted[key(setting, device, port)] }
+	return func(setting, device string, n int, _ string) string { return wanted[key(setting, device, n)] }
 }
 
 func byKey(rows []hostdata.SetupRow) map[string]hostdata.SetupRow {
