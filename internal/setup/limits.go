@@ -23,9 +23,9 @@ var limitsChecks = []Check{
 	{
 		ID: "uverbs_permissions", Domain: Limits, Name: "permissions of the RDMA device nodes",
 		Read:   "mode and group of /dev/infiniband/uverbs*",
-		Wanted: "0666, the default of the kernel, or 0660 with a group other than root, of which the users of jobs are members",
+		Wanted: "0666, the default of the kernel, or 0660 with the group of the users of jobs, not root",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
-		Before: "where the site admits a group only, give that instead: GROUP=\"rdma\", MODE=\"0660\"",
+		Before: "for a group only: GROUP=\"rdma\", MODE=\"0660\"",
 		Remedy: `printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="{wanted}"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
 			"udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change",
 		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",

@@ -7,7 +7,7 @@ import (
 
 func TestShell(t *testing.T) {
 	for word, want := range map[string]string{
-		"mlx5_0": "mlx5_0", "a b'$(x)": `'a b'\\''$(x)'`, "x;y": "'x;y'", "": "",
+		"mlx5_0": "mlx5_0", "a b'$(x)": `'a b'\''$(x)'`, "x;y": "'x;y'", "": "",
 	} {
 		if got := Shell(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
