@@ -145,8 +145,13 @@ func ReadNodes(r reading.Reads) []hostdata.NodeClass {
 			if class != "uverbs" {
 				continue
 			}
-			if mode, err := r.Host.Files.Mode("dev/infiniband/" + n); err == nil {
-				modes = append(modes, fmt.Sprintf("%04o", mode))
+			mode, group, err := r.Host.Files.Mode("dev/infiniband/" + n)
+			if err != nil {
+				continue
+			}
+			modes = append(modes, fmt.Sprintf("%04o", mode))
+			if group != nil && mode&0o006 != 0o006 && !slices.Contains(out[i].Groups, *group) {
+				out[i].Groups = append(out[i].Groups, *group)
 			}
 		}
 		slices.Sort(modes)

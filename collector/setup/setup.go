@@ -114,7 +114,7 @@ func readLaunchers(r *reading.Reader, out *hostdata.Setup) {
 		return
 	}
 	r.From(source.Processes).Ask(1)
-	found, whole, err := r.Host.Launchers.Launchers(r.Ctx, setup.Launchers)
+	found, whole, err := r.Host.Launchers.Launchers(r.Ctx, slices.Concat(setup.Launchers, setup.Services))
 	switch {
 	case err == nil && whole:
 		out.Launchers = found

@@ -37,6 +37,7 @@ var layers = [][]string{
 	{"internal/evidence/fault"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
 	{"internal/setup", "internal/capture/answer"},
+	{"internal/setup/values"},
 	{"internal/host/live"},
 	{"internal/host/"}, // a source each
 	{"internal/host/rooted"},

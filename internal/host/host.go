@@ -200,8 +200,8 @@ type Files interface {
 	Resolve(path string) (string, error)
 	// Readable returns nil if this process could open path for reading. It does not open it.
 	Readable(path string) error
-	// Mode returns the permission bits of path. It does not open it.
-	Mode(path string) (uint32, error)
+	// Mode returns the permission bits of path, and its group; nil: unknown. It does not open it.
+	Mode(path string) (mode uint32, group *uint32, err error)
 }
 
 // RDMA answers RDMA netlink requests (include/uapi/rdma/rdma_netlink.h, client RDMA_NL_NLDEV).

@@ -2,19 +2,19 @@ package setup
 
 import (
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-// addressFiles: the routes and IPv4 neighbours of the network namespace of the host, and the settings of the netdevs of
-// RDMA devices (@). The directory of a device in configfs exists only after mkdir.
+// addressFiles: the routes and IPv4 neighbours of the network namespace of the host, and the settings of the netdevs
+// of RDMA devices (@). The directory of a device in configfs exists only after mkdir.
 var addressFiles = []string{
 	"sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode",
 	"proc/1/net/route",
@@ -128,7 +128,7 @@ func addAddress(p *snapshot.Port) string {
 	if len(p.Netdev) == 0 || p.Netdev[0].Member {
 		return "give the netdev of {device} an IPv4 address"
 	}
-	return "ip address add ADDRESS/LENGTH dev " + shell(p.Netdev[0].Name)
+	return "ip address add ADDRESS/LENGTH dev " + values.Shell(p.Netdev[0].Name)
 }
 
 // place is a netdev of an RDMA port in a subnet.
@@ -146,7 +146,7 @@ func (m *machine) places() (out []place) {
 		text, _ = m.text("proc/net/route")
 	}
 	for line := range strings.Lines(text) {
-		netdev, subnet, ok := connected(strings.Fields(line))
+		netdev, subnet, ok := values.Connected(strings.Fields(line))
 		if !ok {
 			continue
 		}
@@ -160,39 +160,6 @@ func (m *machine) places() (out []place) {
 		}
 	}
 	return out
-}
-
-// connected parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses in
-// hex in the byte order of the host (fib_route_seq_show, net/ipv4/fib_trie.c).
-func connected(f []string) (netdev string, subnet netip.Prefix, ok bool) {
-	const up, gateway, host = 1, 2, 4 // RTF_*, include/uapi/linux/route.h
-	if len(f) < 8 {
-		return "", subnet, false
-	}
-	flags, err := strconv.ParseUint(f[3], 16, 32)
-	to, okTo := hexAddress(f[1])
-	mask, okMask := hexAddress(f[7])
-	if err != nil || flags&(up|gateway|host) != up || !okTo || !okMask {
-		return "", subnet, false
-	}
-	bits := 0
-	for _, b := range mask.As4() {
-		for ; b&0x80 != 0; b <<= 1 {
-			bits++
-		}
-	}
-	subnet = netip.PrefixFrom(to, bits)
-	return f[0], subnet, bits > 0 && bits < 32 && !to.IsMulticast()
-}
-
-// hexAddress parses an address as little-endian hosts print it.
-func hexAddress(text string) (netip.Addr, bool) {
-	b, err := hex.DecodeString(text)
-	if err != nil || len(b) != 4 {
-		return netip.Addr{}, false
-	}
-	slices.Reverse(b)
-	return netip.AddrFromSlice(b)
 }
 
 // shared returns the subnets that several netdevs are in, in order.
@@ -287,7 +254,7 @@ func findARP(m *machine) (out []finding) {
 				f.want = f.found
 			}
 			// A dot in a name is written as a slash.
-			name := shell(strings.ReplaceAll(p.netdev, ".", "/"))
+			name := values.Shell(strings.ReplaceAll(p.netdev, ".", "/"))
 			f.set = func(want string) string {
 				var command strings.Builder
 				command.WriteString("sysctl -w")
@@ -345,8 +312,8 @@ func findMeshSubnets(m *machine) (out []finding) {
 	return out
 }
 
-// Conflicts returns the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without
-// such netdevs, or where their settings are unknown.
+// Conflicts returns the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false
+// without such netdevs, or where their settings are unknown.
 func Conflicts(rows []hostdata.SetupRow) (addresses []string, ok bool) {
 	for i := range rows {
 		r := &rows[i]

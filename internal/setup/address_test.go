@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
@@ -21,8 +22,8 @@ func routes(n *snapshot.Node, lines ...string) {
 }
 
 // arp sets the settings of netdevs: arp_ignore, arp_announce, rp_filter.
-func arp(n *snapshot.Node, values map[string][3]int) {
-	for netdev, v := range values {
+func arp(n *snapshot.Node, of map[string][3]int) {
+	for netdev, v := range of {
 		for i, name := range []string{"arp_ignore", "arp_announce", "rp_filter"} {
 			n.Setup.Files["proc/sys/net/ipv4/conf/"+netdev+"/"+name] = hostdata.SetupFile{Text: fmt.Sprint(v[i])}
 		}
@@ -213,7 +214,7 @@ func TestConnected(t *testing.T) {
 		{"Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT", "", ""},
 		{"eth0 0000010A", "", ""},
 	} {
-		netdev, subnet, ok := connected(strings.Fields(c.line))
+		netdev, subnet, ok := values.Connected(strings.Fields(c.line))
 		if ok != (c.netdev != "") || ok && (netdev != c.netdev || subnet.String() != c.subnet) {
 			t.Errorf("%s: %s %s %v", c.line, netdev, subnet, ok)
 		}

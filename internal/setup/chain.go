@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/nccl"
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
@@ -99,23 +100,13 @@ func hasPFC(q *snapshot.NetdevQoS, priority int) bool {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// priorityOf returns the priority of a DSCP; ok is false if the driver does not report the mapping. A table with all
-// DSCPs is that of mlx5, whose default priority is the upper three bits (mlx5e_trust_initialize,
-// drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one has priority 0, as in
-// dcb_ieee_getapp_mask.
+// priorityOf returns the priority of a DSCP; ok is false if the driver does not report the mapping, or the DSCP is not
+// trusted.
 func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
 	if q.Trust != byDSCP {
 		return -1, false
 	}
-	if q.DSCPs == nil {
-		return dscp >> 3, driver == "mlx5_core"
-	}
-	for p, list := range q.DSCPs {
-		if slices.Contains(list, uint8(dscp)) {
-			return p, true
-		}
-	}
-	return 0, true
+	return mapped(q, driver, dscp)
 }
 
 // chain is the way of RoCE packets of one origin on a netdev: traffic class, DSCP (its upper six bits), priority by
@@ -148,7 +139,7 @@ func (c *chain) String() string {
 	}
 	enabled := "none"
 	if list := priorities(c.q.PFC); len(list) > 0 {
-		enabled = numbersText(list)
+		enabled = values.List(list)
 	}
 	return fmt.Sprintf("%s has priority %d on %s; PFC is enabled on %s", selected, c.priority, c.q.Name, enabled)
 }
@@ -198,9 +189,11 @@ func (m *machine) allClasses() (out []jobClass) {
 // ncclClass is NCCL_IB_TC, which RCCL reads as well. The default is 0; since 2.26 the program may set one for a
 // communicator (ncclConfig_t.trafficClass), which the variable overrides (ncclIbConnect, src/transport/net_ib).
 func (m *machine) ncclClass(p *accel.Process) *jobClass {
-	if !p.HasNCCL || p.Plugin || cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0 {
+	if !p.HasNCCL || p.Plugin {
 		return nil
 	}
+	// With NCCL_IB_DISABLE, which is a setting of its own, the class is that of the next start.
+	sockets := cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0
 	c := &jobClass{variable: "NCCL_IB_TC", class: cInteger(jobSetting(p, "NCCL_IB_TC"), -1)}
 	c.level = max(cInteger(jobSetting(p, "NCCL_IB_SL"), 0), 0)
 	switch {
@@ -212,6 +205,7 @@ func (m *machine) ncclClass(p *accel.Process) *jobClass {
 		major, minor, ok := ncclVersion(p.NCCL)
 		c.class, c.unset, c.certain = 0, true, ok && (major < 2 || major == 2 && minor < 26)
 	}
+	c.certain = c.certain && !sockets
 	return c
 }
 
@@ -251,8 +245,8 @@ func ncclVersion(text string) (major, minor int, ok bool) {
 	return major, minor, err == nil
 }
 
-// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that
-// it would use, else those that the process holds.
+// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any
+// that it would use, else those that the process holds.
 func (m *machine) devicesOf(p *accel.Process) func(device string) bool {
 	var eligible, compute, held []string
 	for _, pair := range m.GDR.Pairs {
@@ -294,8 +288,8 @@ func (m *machine) sameDevices(a, b *jobClass) bool {
 	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }
 
-// chains returns the chains from traffic class to priority of the RoCE packets of a netdev. A class that MLNX_OFED sets
-// for all packets of a port overrides the classes of jobs.
+// chains returns the chains from traffic class to priority of the RoCE packets of a netdev. A class that MLNX_OFED
+// sets for all packets of a port overrides the classes of jobs.
 func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out []chain) {
 	if r.traffic != nil {
 		return []chain{m.chain(r, q, int(*r.traffic), nil)}
@@ -309,28 +303,25 @@ func (m *machine) chains(r *roce, q *snapshot.NetdevQoS, jobs []jobClass) (out [
 }
 
 // rdmaPriority returns the priority that RDMA traffic of a netdev has, or on a lossless port should have; -1: unknown.
-func (m *machine) rdmaPriority(r *roce, q *snapshot.NetdevQoS, chains []chain) int {
+func (l *trafficLane) rdmaPriority() int {
 	used := -1
-	for i := range chains {
-		if c := &chains[i]; c.known() && (used < 0 || !hasPFC(q, used)) {
-			used = c.priority
+	for i := range l.chains {
+		c := &l.chains[i]
+		p := c.priority
+		if l.lossless && l.intent.trust == byDSCP {
+			p = l.wantedPriority(c.class >> 2)
+		}
+		if c.known() && (used < 0 || !slices.Contains(l.intent.pfc, used)) {
+			used = p
 		}
 	}
-	if !r.lossless || hasPFC(q, used) {
+	switch {
+	case !l.lossless || slices.Contains(l.intent.pfc, used):
 		return used
-	}
-	switch enabled := priorities(q.PFC); len(enabled) {
-	case 0:
-		return used
-	case 1:
-		return enabled[0]
+	case len(l.intent.pfc) == 1:
+		return l.intent.pfc[0]
 	}
 	return -1
-}
-
-// numbersText returns a list of numbers.
-func numbersText(list []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }
 
 // lossy returns the lossy class of a chain that certainly ends at a priority without PFC on a lossless ACTIVE port; ok

@@ -2,12 +2,12 @@ package setup
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/nccl"
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -22,9 +22,10 @@ const unlimited = "unlimited"
 var limitsChecks = []Check{
 	{
 		ID: "uverbs_permissions", Domain: Limits, Name: "permissions of the RDMA device nodes",
-		Read:   "mode of /dev/infiniband/uverbs*",
-		Wanted: "0666, the default of the kernel",
+		Read:   "mode and group of /dev/infiniband/uverbs*",
+		Wanted: "0666, the default of the kernel, or 0660 with the group of the users of jobs, not root",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
+		Before: "for a group only: GROUP=\"rdma\", MODE=\"0660\"",
 		Remedy: `printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="{wanted}"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
 			"udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change",
 		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
@@ -58,8 +59,27 @@ func findPermissions(m *machine) []finding {
 	if i < 0 { // no node, or a recording of an earlier version
 		return nil
 	}
-	mode := m.Modules.Nodes[i].Mode
-	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: hostdata.SetupGuide}}
+	n := m.Modules.Nodes[i]
+	f := finding{
+		found: n.Mode, want: "0666", unknown: "the group of the nodes was not recorded", basis: hostdata.SetupGuide,
+	}
+	modes := strings.Split(n.Mode, ",")
+	switch {
+	case n.Mode == f.want:
+		f.meets = true
+	case !slices.ContainsFunc(modes, func(mode string) bool { return mode != "0666" && mode != "0660" }):
+		if site, _ := m.siteValue("uverbs_permissions", f.object, func(v string) bool { return v != "" }); site != "" {
+			break
+		}
+		if n.Groups == nil {
+			f.found = ""
+		} else if !slices.Contains(n.Groups, 0) {
+			f.want, f.meets, f.evidence = f.found, true, "the nodes belong to group "+values.List(n.Groups)
+		} else {
+			f.evidence = "the nodes belong to group 0, root"
+		}
+	}
+	return []finding{f}
 }
 
 // limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
@@ -73,40 +93,24 @@ func limitText(bytes *uint64, none bool) string {
 	return ""
 }
 
-// binary returns a number of bytes in binary units.
-func binary(n uint64) string {
-	for _, u := range []struct {
-		shift int
-		name  string
-	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}} {
-		if n >= 1<<u.shift {
-			return fmt.Sprintf("%.4g %s", float64(n)/float64(uint64(1)<<u.shift), u.name)
-		}
-	}
-	return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
-}
-
 // limited returns the finding of a limit.
 func limited(name string, bytes *uint64, none bool) finding {
 	f := finding{
 		object: object{name: name}, found: limitText(bytes, none), want: unlimited, meets: none, basis: hostdata.SetupGuide,
 	}
 	if bytes != nil {
-		f.evidence = f.found + " bytes are " + binary(*bytes)
+		f.evidence = f.found + " bytes are " + values.Binary(*bytes)
 	}
 	return f
 }
 
-// launcherRemedy sets the limit of a service. That of sessions is set by pam_limits(8), that of containers also by
-// --ulimit.
+// launcherRemedy sets the limit of a service. Sessions inherit that of sshd unless pam_limits(8) sets another one, and
+// containers may have one by --ulimit.
 func launcherRemedy(name string) string {
-	if name == "sshd" {
-		return `printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`
-	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
-	return "mkdir -p " + shell(dir) +
-		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + shell(dir+"/memlock.conf") +
-		"; systemctl daemon-reload; systemctl restart " + shell(name) + caution(name)
+	return "mkdir -p " + values.Shell(dir) +
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + values.Shell(dir+"/memlock.conf") +
+		"; systemctl daemon-reload; systemctl restart " + values.Shell(name) + caution(name)
 }
 
 // caution returns the effect of a service restart on its jobs, as a comment for the command. Running jobs keep their
@@ -126,6 +130,9 @@ func findLaunchers(m *machine) (out []finding) {
 		return nil
 	}
 	for _, l := range m.Setup.Launchers {
+		if !slices.Contains(Launchers, l.Name) {
+			continue
+		}
 		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
 		if l.Name == "sshd" &&
 			!slices.ContainsFunc(m.jobs, func(j jobProcess) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
@@ -150,8 +157,8 @@ type jobProcess struct {
 	env  nccl.Env // settings of NCCL in force
 }
 
-// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be
-// read.
+// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could
+// be read.
 const ncclConf = "etc/nccl.conf"
 
 // allJobs returns the processes on this host with NCCL or an RDMA device.

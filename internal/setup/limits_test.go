@@ -28,6 +28,11 @@ func TestLimits(t *testing.T) {
 			n.Modules.Nodes = []hostdata.NodeClass{{Class: "rdma_cm", Present: 1}, {Class: "uverbs", Present: 2, Mode: text}}
 		}
 	}
+	groups := func(ids ...uint32) func(*snapshot.Node) {
+		return func(n *snapshot.Node) { n.Modules.Nodes[1].Groups = ids }
+	}
+	const nodes = `; set: printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="0666"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
+		`udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change`
 	checkRows(t, "uverbs_permissions", limitsNode, []rowCase{
 		{name: "no nodes"},
 		{name: "recorded by an earlier version", node: mode("")},
@@ -36,6 +41,17 @@ func TestLimits(t *testing.T) {
 		{name: "differs", node: mode("0600,0666"), want: []string{
 			`host differs/info "0600,0666" want "0666" by guide; set: printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="0666"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
 				`udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change`,
+		}},
+		{name: "a group", node: both(mode("0660"), groups(110)), want: []string{`host ok "0660" want "0660" by guide; the nodes belong to group 110`}},
+		{name: "a group, of some", node: both(mode("0660,0666"), groups(110)), want: []string{
+			`host ok "0660,0666" want "0660,0666" by guide; the nodes belong to group 110`,
+		}},
+		{name: "a group that was not recorded", node: mode("0660"), want: []string{`host unknown "" want "0666" by guide; the group of the nodes was not recorded`}},
+		{name: "root", node: both(mode("0660"), groups(110, 0)), want: []string{
+			`host differs/info "0660" want "0666" by guide; the nodes belong to group 0, root` + nodes,
+		}},
+		{name: "a group, and nobody may write", node: both(mode("0640"), groups(110)), want: []string{
+			`host differs/info "0640" want "0666" by guide` + nodes,
 		}},
 		{name: "group of the site", node: mode("0660"), site: "0660", want: []string{`host ok "0660" want "0660" by site`}},
 	})
@@ -64,7 +80,7 @@ func TestLimits(t *testing.T) {
 		}},
 		{name: "sshd beside a scheduler", node: launchers(hostdata.Launcher{Name: "sshd", LockedMemory: mib(8)})},
 		{name: "sshd without a scheduler", node: both(launchers(hostdata.Launcher{Name: "sshd", LockedMemory: mib(8)}), func(n *snapshot.Node) { n.GDR.Processes[0].Job = "" }), want: []string{
-			`sshd differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB; set: printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`,
+			`sshd differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB` + remedy("sshd"),
 		}},
 		{name: "limit of the site", node: launchers(hostdata.Launcher{Name: "slurmd", LockedMemory: mib(1 << 16)}), site: "68719476736|unlimited", want: []string{
 			`slurmd ok "68719476736" want "68719476736|unlimited" by site; 68719476736 bytes are 64 GiB`,

@@ -1,16 +1,22 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
-var mtuFiles = []string{"sys/class/infiniband/*/device/net/*/mode"}
+var mtuFiles = []string{
+	"sys/class/infiniband/*/device/net/*/mode",
+	"sys/class/infiniband/*/device/net/*/address",
+}
 
 const (
 	mtuAlert = "RDMAPortMisconfigured/mtu"
@@ -32,7 +38,7 @@ var mtuChecks = []Check{
 	{
 		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
 		Read:   "/sys/class/net/NETDEV/mtu",
-		Wanted: "that of most siblings; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
+		Wanted: "that of most siblings, if it is enough; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
 		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
@@ -40,16 +46,18 @@ var mtuChecks = []Check{
 	},
 	{
 		ID: "ipoib_mode", Domain: MTU, Name: "IPoIB mode",
-		Read:   "/sys/class/net/NETDEV/mode",
-		Wanted: "that of most sibling interfaces",
+		Read:   "/sys/class/net/NETDEV/{mode,address}: flag 0x80, support of connected mode",
+		Wanted: "that of most sibling interfaces, if the driver supports it",
 		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
-		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Source: "Documentation/infiniband/ipoib.rst of the kernel",
-		find: each(ipoibInterfaces, findIPoIBMode),
+		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode",
+		Before: "drain the host: connections are dropped",
+		Source: "Documentation/infiniband/ipoib.rst of the kernel; RFC 4755, 3.1: flags of the address",
+		find:   each(ipoibInterfaces, findIPoIBMode),
 	},
 	{
 		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
 		Read:   "/sys/class/net/NETDEV/mtu",
-		Wanted: "that of most sibling interfaces in the same mode",
+		Wanted: "that of most sibling interfaces in the same mode; at most 4092 bytes without connected mode",
 		Why:    "Paths between hosts differ in MTU: packets are dropped or fragmented.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "Documentation/infiniband/ipoib.rst of the kernel",
 		find: each(ipoibInterfaces, findIPoIBMTU),
@@ -96,7 +104,7 @@ func (m *machine) allEthers() (out []ether) {
 	return out
 }
 
-func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
+func findRoCEMTU(m *machine, e ether) (f finding, ok bool) {
 	f = e.finding("the MTU of the netdev could not be read")
 	f.want = "4096"
 	if e.nd.MTU != nil {
@@ -105,7 +113,7 @@ func findRoCEMTU(_ *machine, e ether) (f finding, ok bool) {
 		f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 	}
 	f.set = func(want string) string {
-		mtu := 9000
+		mtu, _ := strconv.Atoi(m.wideMTU(e))
 		if n, err := strconv.Atoi(want); err == nil && n < 4096 {
 			mtu = n + roceHeaders
 		}
@@ -138,48 +146,54 @@ func findInfiniBandMTU(_ *machine, p physicalPort) (f finding, ok bool) {
 	return f, fast(p.Device)
 }
 
-// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs,
-// others of the same board. This is the definition of RDMAPortMisconfigured/mtu in rules/node/siblings.rules.yml.
+// alike returns the MTUs of the ports that are like one: those for jobs, others of the same board.
+func (m *machine) alike(e ether) (out []string) {
+	for _, o := range m.ethers {
+		if o.nd.MTU != nil && o.Role == e.Role && (o.Role == "compute" || o.Role == "other" && o.BoardID == e.BoardID) {
+			out = append(out, strconv.FormatUint(*o.nd.MTU, 10))
+		}
+	}
+	return out
+}
+
+// isWide reports whether an MTU is enough for an RDMA MTU of 4096.
+func isWide(mtu string) bool {
+	n, err := strconv.ParseUint(mtu, 10, 64)
+	return err == nil && n >= 4096+roceHeaders
+}
+
+// wideMTU returns the MTU for a port of which the MTU is too small: that of most ports that are alike, or of one, if
+// it is enough.
+func (m *machine) wideMTU(e ether) string {
+	alike := m.alike(e)
+	if usual := values.Majority(alike, 3); isWide(usual) {
+		return usual
+	}
+	if i := slices.IndexFunc(alike, isWide); i >= 0 {
+		return alike[i]
+	}
+	return "9000"
+}
+
+// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike. This is the
+// definition of RDMAPortMisconfigured/mtu in rules/node/siblings.rules.yml.
 func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	f = e.finding("it could not be read")
 	if e.nd.MTU != nil {
 		f.found = strconv.FormatUint(*e.nd.MTU, 10)
 	}
-	var alike []string
-	for _, o := range m.ethers {
-		if o.nd.MTU != nil && o.Role == e.Role && (o.Role == "compute" || o.Role == "other" && o.BoardID == e.BoardID) {
-			alike = append(alike, strconv.FormatUint(*o.nd.MTU, 10))
-		}
-	}
-	usual := majority(alike, 3)
+	usual := values.Majority(m.alike(e), 3)
 	switch {
-	case usual != "" && usual != f.found:
-		f.want, f.basis, f.contradicts, f.evidence = usual, hostdata.SetupMachine, true, "that of most ports of this role"
+	case usual != "" && usual != f.found && (isWide(usual) || !e.forJobs()):
+		f.want, f.basis, f.contradicts, f.because = usual, hostdata.SetupMachine, true, ofMost
 	case e.forJobs():
-		f.want = "9000"
-		if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
+		if f.want = m.wideMTU(e); isWide(f.found) {
 			f.meets, f.want = true, f.found
 		}
 	case f.found == "":
 		return f, false
 	}
 	return f, true
-}
-
-// majority returns the value of more than half, at least some number, of a list; empty: none.
-func majority(list []string, least int) string {
-	for _, v := range list {
-		n := 0
-		for _, o := range list {
-			if o == v {
-				n++
-			}
-		}
-		if n >= least && n*2 > len(list) {
-			return v
-		}
-	}
-	return ""
 }
 
 // ipoib is an IPoIB interface that is administratively up.
@@ -189,7 +203,22 @@ type ipoib struct {
 	mode   string // connected, datagram; empty: unknown
 	unread string
 	mtu    string // empty: unknown
+	// datagramOnly: the address is known, and has no flag of connected mode.
+	datagramOnly bool
 }
+
+// flagRC is IPOIB_FLAGS_RC of drivers/infiniband/ulp/ipoib/ipoib.h: RFC 4755, 3.1.
+const flagRC = 0x80
+
+// ipoibMTU is the largest MTU of datagram mode: an InfiniBand MTU of 4096 without the header of IPoIB, and
+// connectedMTU that of connected mode (IPOIB_UD_MTU, IPOIB_CM_MTU of drivers/infiniband/ulp/ipoib/ipoib.h).
+const (
+	datagramMTU  = 4092
+	connectedMTU = 65520
+)
+
+// enhanced is what brings connected mode to an interface without it.
+const enhanced = "not with this driver, which has datagram mode only: ipoib_enhanced=0 of ib_ipoib of MLNX_OFED brings connected mode"
 
 // allIPoIBs returns the IPoIB interfaces, including those of partitions (NAME.8001).
 func (m *machine) allIPoIBs() (out []ipoib) {
@@ -203,6 +232,10 @@ func (m *machine) allIPoIBs() (out []ipoib) {
 			file := path.Join("sys/class/infiniband", p.Name, "device/net", nd.Name, "mode")
 			x.mode, _ = m.text(file)
 			x.unread = m.unread(file)
+			if address, ok := m.text(path.Join(path.Dir(file), "address")); ok {
+				flags, err := strconv.ParseUint(strings.Split(address, ":")[0], 16, 8)
+				x.datagramOnly = err == nil && flags&flagRC == 0
+			}
 			if nd.MTU != nil {
 				x.mtu = strconv.FormatUint(*nd.MTU, 10)
 			}
@@ -220,28 +253,75 @@ func (m *machine) others(x ipoib, value func(ipoib) string, like func(ipoib) boo
 			out = append(out, value(o))
 		}
 	}
-	return majority(out, 2)
+	return values.Majority(out, 2)
+}
+
+// wantedMode returns the mode that is wanted of an interface: that of the site configuration, of most interfaces of
+// its role, or its own.
+func (m *machine) wantedMode(x ipoib) string {
+	site, _ := m.siteValue("ipoib_mode", x.object, func(v string) bool { return v == "connected" || v == "datagram" })
+	usual := m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
+	return cmp.Or(site, usual, x.mode)
+}
+
+// mtuIn returns the MTU of most interfaces of the role of x in a mode; that of connected mode otherwise is its
+// largest.
+func (m *machine) mtuIn(x ipoib, mode string) string {
+	usual := m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == mode })
+	if usual == "" && mode == "connected" {
+		return strconv.Itoa(connectedMTU)
+	}
+	return usual
 }
 
 func findIPoIBMode(m *machine, x ipoib) (f finding, ok bool) {
-	f = finding{
-		object: x.object, found: x.mode, unknown: x.unread, basis: hostdata.SetupMachine,
-		evidence: "that of most interfaces of this role",
+	f = finding{object: x.object, found: x.mode, unknown: x.unread, basis: hostdata.SetupMachine}
+	if f.want = m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true }); f.want != "" {
+		f.because = ofMostInterfaces
 	}
-	f.want = m.others(x, func(o ipoib) string { return o.mode }, func(ipoib) bool { return true })
 	f.meets = f.found == f.want
-	if x.mode == "datagram" && f.want == "connected" {
-		f.remedy = "echo connected > /sys/class/net/{netdev}/mode; ip link set dev {netdev} mtu 65520"
+	f.set = func(want string) string {
+		if want == "connected" && x.datagramOnly {
+			return enhanced
+		}
+		command := "echo " + values.Shell(want) + " > /sys/class/net/{netdev}/mode"
+		mtu, _ := m.siteValue("ipoib_mtu", x.object, values.IsNumber)
+		if mtu = cmp.Or(mtu, m.mtuIn(x, want)); mtu != "" {
+			command += "; ip link set dev {netdev} mtu " + values.Shell(mtu)
+		}
+		return command
+	}
+	if x.datagramOnly {
+		f.evidence = "the flags of its address have no connected mode"
 	}
 	return f, f.found != "" || f.unknown != "" // without either the kernel has no connected mode
 }
 
+const ofMostInterfaces = "that of most interfaces of this role"
+
 func findIPoIBMTU(m *machine, x ipoib) (f finding, ok bool) {
-	f = finding{
-		object: x.object, found: x.mtu, unknown: "it could not be read", basis: hostdata.SetupMachine,
-		evidence: "that of most interfaces of this role in the same mode",
-	}
+	f = finding{object: x.object, found: x.mtu, unknown: "it could not be read", basis: hostdata.SetupMachine}
 	f.want = m.others(x, func(o ipoib) string { return o.mtu }, func(o ipoib) bool { return o.mode == x.mode })
+	if f.want != "" {
+		f.because = ofMostInterfaces + " in the same mode"
+	}
 	f.meets = f.found == f.want
+	mode := m.wantedMode(x)
+	f.set = func(want string) string {
+		command := "ip link set dev {netdev} mtu " + values.Shell(want)
+		if n, err := strconv.Atoi(want); err == nil && n > datagramMTU && x.mode == "datagram" {
+			return "echo connected > /sys/class/net/{netdev}/mode; " + command
+		}
+		return command
+	}
+	f.instead = func(want string) (other, why string) {
+		n, err := strconv.Atoi(want)
+		mtu, errFound := strconv.Atoi(x.mtu)
+		if err != nil || errFound != nil || n <= datagramMTU || mtu > datagramMTU || x.mode == "connected" ||
+			mode == "connected" && !x.datagramOnly {
+			return "", ""
+		}
+		return fmt.Sprintf("at most %d", datagramMTU), fmt.Sprintf("an MTU of %d needs connected mode", n)
+	}
 	return f, f.found != "" || f.want != ""
 }

@@ -1,7 +1,9 @@
 package setup
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
@@ -182,6 +184,35 @@ func TestRoCEMTU(t *testing.T) {
 	} {
 		if got, ok := RoCEMTU(netdev); got != want || ok != (want != 0) {
 			t.Errorf("%d: %d %v, want %d", netdev, got, ok, want)
+		}
+	}
+}
+
+// TestEnhancedIPoIB: without the flag of connected mode in its address an interface keeps datagram mode, whoever wants
+// another one; a single interface has no siblings.
+func TestEnhancedIPoIB(t *testing.T) {
+	site := map[string]string{"ipoib_mode": "connected", "ipoib_mtu": "65520"}
+	wants := func(id, _ string, _ int, _ string) string { return site[id] }
+	for first, want := range map[string][]string{
+		"00": {
+			`eth0 differs/info "datagram" want "connected" by site; the flags of its address have no connected mode; set: ` + enhanced,
+			`eth0 ok "2044" want "at most 4092" by site; an MTU of 65520 needs connected mode`,
+		},
+		"80": {
+			`eth0 differs/info "datagram" want "connected" by site; set: echo connected > /sys/class/net/eth0/mode; ip link set dev eth0 mtu 65520`,
+			`eth0 differs/info "2044" want "65520" by site; set: echo connected > /sys/class/net/eth0/mode; ip link set dev eth0 mtu 65520`,
+		},
+	} {
+		n := interfaces(map[string]uint64{"datagram": 2044}, "datagram")
+		n.Setup.Files["sys/class/infiniband/mlx5_0/device/net/eth0/address"] = hostdata.SetupFile{Text: first + ":00:10:49"}
+		var got []string
+		for _, r := range Evaluate(n, wants) {
+			if site[r.Setting] != "" {
+				got = append(got, rowText(r))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got\n%s", first, strings.Join(got, "\n"))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -64,8 +65,8 @@ func membership(key uint16) string {
 // discards is the virtual lane of service levels whose packets a port discards (IBA 7.6.6).
 const discards = 15
 
-// laneOf returns the virtual lane of a service level; ok is false if the port does not send its packets. A port without
-// the table has one virtual lane.
+// laneOf returns the virtual lane of a service level; ok is false if the port does not send its packets. A port
+// without the table has one virtual lane.
 func laneOf(s *snapshot.IBPortSettings, level int) (lane int, ok bool) {
 	if level < 0 || level >= len(s.VLs) {
 		return 0, true
@@ -89,7 +90,7 @@ func findLanes(m *machine, p physicalPort) (f finding, ok bool) {
 			alike = append(alike, text)
 		}
 	}
-	s, usual := p.Settings, majority(alike, 2)
+	s, usual := p.Settings, values.Majority(alike, 2)
 	if s != nil && s.MTU != nil && s.VLs == nil { // one virtual lane
 		return f, false
 	}
@@ -100,7 +101,7 @@ func findLanes(m *machine, p physicalPort) (f finding, ok bool) {
 		case !sent:
 			f.evidence = fmt.Sprintf("service level 0 has virtual lane %d: its packets are discarded", lane)
 		case usual != "" && usual != f.found:
-			f.want, f.basis, f.evidence = usual, hostdata.SetupMachine, "that of most ports for jobs"
+			f.want, f.basis, f.because = usual, hostdata.SetupMachine, "that of most ports for jobs"
 		default:
 			f.want, f.meets = f.found, true
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
@@ -132,7 +133,7 @@ func checkControl(
 			}
 		}
 		if sibling != "" {
-			f.basis, f.evidence = hostdata.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
+			f.basis, f.because = hostdata.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
 		}
 		f.want = strconv.Itoa(most)
 		if n.Settings != nil {
@@ -185,7 +186,7 @@ func findACS(m *machine, n placedNIC) (f finding, ok bool) {
 	f.contradicts, f.evidence = true, "a GPU is below the same switch"
 	if *n.Redirect {
 		f.remedy = strings.Join(words.Map(n.RedirectAt, func(bridge string) string {
-			return "setpci -s " + shell(bridge) + " ECAP_ACS+6.w=0000"
+			return "setpci -s " + values.Shell(bridge) + " ECAP_ACS+6.w=0000"
 		}), "; ")
 	}
 	return f, true

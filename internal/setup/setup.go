@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"path"
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -23,8 +23,8 @@ type Check struct {
 	Read   string // where it is read, with the version that has it
 	Wanted string // what is wanted, and on what evidence
 	Why    string // consequence of a difference
-	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of the
-	// object.
+	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of
+	// the object.
 	Remedy string
 	Before string // what to know or to do before the command; empty: nothing
 	Source string // of the wanted value
@@ -60,8 +60,8 @@ func Domains() []Domain {
 var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, limitsChecks, pcieChecks,
 	hostChecks, storageChecks, partitionChecks)
 
-// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @
-// for each netdev of an RDMA device.
+// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an
+// @ for each netdev of an RDMA device.
 var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, pcieFiles,
 	hostFiles, storageFiles)
 
@@ -94,19 +94,24 @@ type finding struct {
 	want    string // empty: whatever is found, unless the site configuration has a value
 	meets   bool   // found is as wanted
 	basis   hostdata.SetupBasis
-	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
+	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the
+	// check.
 	contradicts bool
 	lossy       []hostdata.LossyClass // the traffic that it contradicts
 	conflicts   []string              // the addresses that it contradicts
 	evidence    string
+	because     string                   // why this is wanted, not where the site configuration wants something else
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
 	source      string                   // instead of that of the check
+	// instead is what is possible where the value of the site configuration is not, and why; empty: it is.
+	instead func(want string) (other, why string)
 }
 
 // machine is a node, with what several checks need of it, derived once.
 type machine struct {
 	*snapshot.Node
+	wants       Wants // of the site configuration; nil: none
 	files       map[string]hostdata.SetupFile
 	devices     []*snapshot.Device // physical RDMA devices that are read
 	jobs        []jobProcess
@@ -124,8 +129,8 @@ func ipoibInterfaces(m *machine) []ipoib        { return m.ipoibs }
 func infiniBandPorts(m *machine) []physicalPort { return m.infinibands }
 func nicsOf(m *machine) []placedNIC             { return m.nics }
 
-func newMachine(n *snapshot.Node) *machine {
-	m := &machine{Node: n, files: n.Setup.Files}
+func newMachine(n *snapshot.Node, wants Wants) *machine {
+	m := &machine{Node: n, wants: wants, files: n.Setup.Files}
 	m.devices = m.physical()
 	m.jobs, m.classes = m.allJobs(), m.allClasses()
 	m.lanes, m.ethers, m.ipoibs = m.allLanes(), m.allEthers(), m.allIPoIBs()
@@ -144,7 +149,7 @@ func Evaluate(n *snapshot.Node, wants Wants) (rows []hostdata.SetupRow) {
 	if n.Setup == nil {
 		return nil
 	}
-	m := newMachine(n)
+	m := newMachine(n, wants)
 	for i := range Checks {
 		c := &Checks[i]
 		for _, f := range c.find(m) {
@@ -169,6 +174,9 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 	if f.meets {
 		r.State = hostdata.SetupOK
 	}
+	if f.want != "" {
+		r.Evidence = values.Join(f.because, f.evidence)
+	}
 	if f.contradicts && !f.meets {
 		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
 	}
@@ -177,8 +185,16 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 			return r, false
 		} else if want != "" {
 			r.Wanted, r.Basis, r.Source, r.State = want, hostdata.SetupSite, "--config.file", hostdata.SetupDiffers
-			if accepts(want, f.found) {
-				r.State, r.Lossy, r.Conflicts = hostdata.SetupOK, nil, nil
+			r.Evidence = f.evidence
+			other, why := "", ""
+			if f.instead != nil {
+				other, why = f.instead(want)
+			}
+			if other != "" {
+				r.Wanted, r.Evidence = other, values.Join(why, f.evidence)
+			}
+			if other != "" || values.Accepts(want, f.found) {
+				r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts = hostdata.SetupOK, "info", "", nil, nil
 			}
 		}
 	}
@@ -190,37 +206,24 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		return r, false
 	}
 	if r.State == hostdata.SetupDiffers {
-		remedy := cmp.Or(f.remedy, c.Remedy)
-		if f.set != nil {
-			remedy = f.set(r.Wanted)
+		remedy, value := cmp.Or(f.remedy, c.Remedy), r.Wanted
+		if r.Basis == hostdata.SetupSite { // the first of several values
+			first, _, _ := strings.Cut(value, "|")
+			value = strings.TrimSpace(first)
 		}
-		r.Remedy, r.Before = fill(remedy, f.object, r.Wanted), c.Before
+		if f.set != nil {
+			remedy = f.set(value)
+		}
+		r.Remedy, r.Before = fill(remedy, f.object, value), c.Before
 	}
 	return r, true
 }
 
-// accepts reports whether a value is one of those wanted: a glob, or several separated by "|".
-func accepts(want, found string) bool {
-	return slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
-		ok, err := path.Match(strings.TrimSpace(w), found)
-		return err == nil && ok && found != "" || strings.TrimSpace(w) == found
-	})
-}
-
 // fill replaces the parts of a remedy that depend on the object. Names that others choose are quoted for a shell.
 func fill(text string, o object, wanted string) string {
-	return strings.NewReplacer("{device}", shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", shell(o.netdev),
-		"{address}", shell(o.address), "{wanted}", shell(wanted)).Replace(text)
-}
-
-// shell quotes a word for a shell, where it needs it.
-func shell(word string) string {
-	if !strings.ContainsFunc(word, func(r rune) bool {
-		return !strings.ContainsRune("-_./:,=+@%", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return strings.NewReplacer(
+		"{device}", values.Shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", values.Shell(o.netdev),
+		"{address}", values.Shell(o.address), "{wanted}", values.Shell(wanted)).Replace(text)
 }
 
 // ignored reports whether the site configuration ignores the device or port of an object.
@@ -286,8 +289,8 @@ func (m *machine) unread(file string) string {
 	return ""
 }
 
-// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all" if
-// it differs on all objects that have it, with the same value.
+// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all"
+// if it differs on all objects that have it, with the same value.
 type Deviation struct {
 	Row     hostdata.SetupRow // of the first object
 	Object  string

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -31,7 +32,8 @@ const servicesDir = "etc/systemd/system/multi-user.target.wants"
 const operatorDir = "run/nvidia/driver"
 
 // Directories of modules that do not belong to the kernel's package, below lib/modules/RELEASE: DKMS on Debian and
-// Ubuntu, on RHEL and SLES; packages of MLNX_OFED. weak-updates links modules of other kernels with the same interface.
+// Ubuntu, on RHEL and SLES; packages of MLNX_OFED. weak-updates links modules of other kernels with the same
+// interface.
 var moduleDirs = []string{"updates/dkms", "updates", "extra", "weak-updates"}
 
 const (
@@ -49,6 +51,10 @@ var stackFiles = func() []string {
 	for _, d := range bootDirs {
 		out = append(out, d+"/", d+"/*")
 	}
+	for _, d := range append(slices.Clone(wantsDirs[1:]), sysvDir, diagsDir) {
+		out = append(out, d+"/")
+	}
+	out = append(out, unitFiles()...)
 	for _, m := range builtModules {
 		out = append(out, "sys/module/"+m+"/taint")
 	}
@@ -95,6 +101,162 @@ var stackChecks = []Check{
 		Remedy: "echo ib_ipoib > /etc/modules-load.d/ib_ipoib.conf", Source: "rdma-core: kernel-boot/modules/infiniband.conf",
 		find: findIPoIBAtBoot,
 	},
+	{
+		ID: "services_at_boot", Domain: Stack, Name: "start of RDMA services at boot",
+		Read:   "links in /etc/systemd/system/*.wants and /etc/rc3.d; process of opensm; unit of openibd",
+		Wanted: "enabled, where opensm runs or the driver of MLNX_OFED is loaded",
+		Why:    "After the next boot the subnet has no subnet manager, or modules of MLNX_OFED are missing.",
+		Remedy: "systemctl enable opensm",
+		Before: "configure several subnet managers of a subnet alike",
+		Source: "systemctl(1); NVIDIA, MLNX_OFED: OpenSM; driver load upon system boot",
+		find:   findServices,
+	},
+	{
+		ID: "umad_loaded", Domain: Stack, Name: "module for management datagrams",
+		Read:   "/sys/module/ib_umad; /etc/infiniband-diags and units of opensm",
+		Wanted: "loaded on InfiniBand hosts with opensm or infiniband-diags",
+		Why:    "Tools of the subnet find no port.",
+		Remedy: loadUMAD, Source: "rdma-core: kernel-boot/modules/infiniband.conf",
+		find: findUMAD,
+	},
+}
+
+const loadUMAD = "modprobe ib_umad; echo ib_umad > /etc/modules-load.d/ib_umad.conf"
+
+// Services are the RDMA services that are searched by process name, besides Launchers.
+var Services = []string{"opensm"}
+
+// wantsDirs have links to the enabled units. Packages differ in the target: multi-user (Debian), network (RHEL),
+// sysinit (openibd).
+var wantsDirs = []string{
+	servicesDir, "etc/systemd/system/network.target.wants", "etc/systemd/system/network-online.target.wants",
+	"etc/systemd/system/sysinit.target.wants", "etc/systemd/system/basic.target.wants",
+	"etc/systemd/system/default.target.wants",
+}
+
+const sysvDir = "etc/rc3.d"
+
+// unitDirs have the units of packages, in the order of precedence. Only those of unitNames are looked for.
+var unitDirs = []string{"etc/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+
+// unitNames are the units of a service by its name; init scripts have the same names.
+var unitNames = map[string][]string{"opensm": {"opensm", "opensmd"}, "openibd": {"openibd"}}
+
+const diagsDir = "etc/infiniband-diags"
+
+func unitFiles() (out []string) {
+	for _, names := range unitNames {
+		for _, name := range names {
+			out = append(out, "etc/init.d/"+name)
+			for _, dir := range unitDirs {
+				out = append(out, dir+"/"+name+".service")
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// unitOf returns the installed unit of a service; empty: none is visible.
+func (m *machine) unitOf(service string) string {
+	for _, name := range unitNames[service] {
+		if _, ok := m.files["etc/init.d/"+name]; ok {
+			return name
+		}
+		for _, dir := range unitDirs {
+			if _, ok := m.files[dir+"/"+name+".service"]; ok {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// enabled returns the link that starts a service at boot; empty: none. unknown is why that is not certain.
+func (m *machine) enabled(service string) (link, unknown string) {
+	known := false
+	for _, dir := range append(slices.Clone(wantsDirs), sysvDir) {
+		_, ok := m.text(dir)
+		known = known || ok
+		unknown = cmp.Or(unknown, m.unread(dir))
+		for _, entry := range m.names(dir) {
+			name, _, _ := strings.Cut(strings.TrimSuffix(entry, ".service"), "@")
+			if dir == sysvDir {
+				name = strings.TrimLeft(strings.TrimPrefix(name, "S"), "0123456789")
+			}
+			if slices.Contains(unitNames[service], name) {
+				return "/" + dir + "/" + entry, ""
+			}
+		}
+	}
+	if !known {
+		unknown = cmp.Or(unknown, "no directory of enabled units: /etc of the host is not visible, or it has no systemd")
+	}
+	return "", unknown
+}
+
+func (m *machine) runs(service string) bool {
+	return slices.ContainsFunc(m.Setup.Launchers, func(l hostdata.Launcher) bool { return l.Name == service })
+}
+
+func findServices(m *machine) (out []finding) {
+	for _, s := range []struct {
+		name     string
+		uses     bool
+		evidence string
+	}{
+		{"opensm", m.runs("opensm"), "opensm runs"},
+		{"openibd", m.ofed("mlx5_core") && m.unitOf("openibd") != "", "the driver of MLNX_OFED is loaded"},
+	} {
+		if !s.uses {
+			continue
+		}
+		f := finding{object: object{name: s.name}, want: "enabled", basis: hostdata.SetupMachine, evidence: s.evidence}
+		link, unknown := m.enabled(s.name)
+		unit := m.unitOf(s.name)
+		switch {
+		case link != "":
+			f.found, f.meets, f.evidence = "enabled", true, link
+		case unknown != "":
+			f.unknown = unknown
+		case unit == "":
+			f.unknown = "no unit of " + s.name + " is visible: another unit or a script starts it"
+		default:
+			f.found, f.remedy = "not enabled", "systemctl enable "+unit
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// findUMAD: InfiniBand ports and a tool of the subnet need the module.
+func findUMAD(m *machine) []finding {
+	port := slices.ContainsFunc(m.ports(), func(p physicalPort) bool { return p.LinkLayer == "InfiniBand" })
+	_, diags := m.files[diagsDir]
+	evidence := ""
+	switch {
+	case m.runs("opensm"):
+		evidence = "opensm runs"
+	case m.unitOf("opensm") != "":
+		evidence = "opensm is installed"
+	case diags:
+		evidence = "/" + diagsDir + " exists"
+	}
+	module := m.module("ib_umad")
+	if !port || evidence == "" || module == nil {
+		return nil
+	}
+	f := finding{
+		object: object{name: "ib_umad"}, want: "loaded", basis: hostdata.SetupMachine, evidence: evidence,
+		unknown: "it is not known whether the module is loaded",
+	}
+	switch {
+	case module.Loaded:
+		f.found, f.meets = "loaded", true
+	case module.Known:
+		f.found = "not loaded"
+	}
+	return []finding{f}
 }
 
 // release returns the running kernel; empty: unknown.
@@ -195,7 +357,8 @@ func findOFED(m *machine) []finding {
 	case len(versions) > 0:
 		version := versions[len(versions)-1]
 		f.evidence = "/" + ofedTree + "/" + version + " is not built for " + cmp.Or(release, "the running kernel")
-		f.remedy = "dkms install mlnx-ofed-kernel/" + shell(version) + " -k " + shell(release) + "; " + initramfs + "; reboot"
+		f.remedy = "dkms install mlnx-ofed-kernel/" + values.Shell(version) + " -k " + values.Shell(release) +
+			"; " + initramfs + "; reboot"
 	case others != "":
 		f.evidence = "/lib/modules/" + others + " has the modules of MLNX_OFED, /lib/modules/" + release + " has not"
 		f.remedy = "mlnxofedinstall --add-kernel-support; reboot"

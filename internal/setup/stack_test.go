@@ -139,3 +139,53 @@ func TestStackAtBoot(t *testing.T) {
 		}},
 	})
 }
+
+// TestServicesAtBoot: a service that runs is enabled; where that is not visible it is unknown.
+func TestServicesAtBoot(t *testing.T) {
+	const wants, unit = "etc/systemd/system/network.target.wants", "usr/lib/systemd/system/opensm.service"
+	opensm := func(n *snapshot.Node) { n.Setup.Launchers = []hostdata.Launcher{{Name: "opensm"}} }
+	checkRows(t, "services_at_boot", stackNode, []rowCase{
+		{name: "none runs", node: addFiles(unit, "", wants, "")},
+		{name: "enabled", node: both(opensm, addFiles(wants, "opensm.service")), want: []string{
+			`opensm ok "enabled" want "enabled" by machine; /` + wants + `/opensm.service`,
+		}},
+		{name: "init script", node: both(opensm, addFiles("etc/rc3.d", "S13opensmd")), want: []string{
+			`opensm ok "enabled" want "enabled" by machine; /etc/rc3.d/S13opensmd`,
+		}},
+		{name: "not enabled", node: both(opensm, addFiles(wants, "", unit, "")), want: []string{
+			`opensm differs/info "not enabled" want "enabled" by machine; opensm runs; set: systemctl enable opensm`,
+		}},
+		{name: "no unit", node: both(opensm, addFiles(wants, "")), want: []string{
+			`opensm unknown "" want "enabled" by machine; no unit of opensm is visible: another unit or a script starts it`,
+		}},
+		{name: "unreadable", node: both(opensm, addFiles(wants, "!permission", unit, "")), want: []string{
+			`opensm unknown "" want "enabled" by machine; /` + wants + `: permission`,
+		}},
+		{name: "openibd", node: both(flavour("ofed"), addFiles(wants, "", "etc/init.d/openibd", "")), want: []string{
+			`openibd differs/info "not enabled" want "enabled" by machine; the driver of MLNX_OFED is loaded; set: systemctl enable openibd`,
+		}},
+		{name: "openibd, with the kernel's driver", node: addFiles(wants, "", "etc/init.d/openibd", "")},
+	})
+
+	umad := func(loaded, known bool) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			n.Modules.Modules = append(n.Modules.Modules, hostdata.Module{Name: "ib_umad", Loaded: loaded, Known: known})
+		}
+	}
+	diags := addFiles("etc/infiniband-diags", "ibdiag.conf")
+	checkRows(t, "umad_loaded", stackNode, []rowCase{
+		{name: "nothing needs it", node: umad(false, true)},
+		{name: "loaded", node: both(umad(true, true), diags), want: []string{
+			`ib_umad ok "loaded" want "loaded" by machine; /etc/infiniband-diags exists`,
+		}},
+		{name: "not loaded", node: both(umad(false, true), opensm), want: []string{
+			`ib_umad differs/info "not loaded" want "loaded" by machine; opensm runs; set: ` + loadUMAD,
+		}},
+		{name: "unknown", node: both(umad(false, false), diags), want: []string{
+			`ib_umad unknown "" want "loaded" by machine; it is not known whether the module is loaded`,
+		}},
+		{name: "no InfiniBand port", node: both(umad(false, true), diags, func(n *snapshot.Node) {
+			n.InfiniBand.Devices[0].Ports[0].LinkLayer = "Ethernet"
+		})},
+	})
+}

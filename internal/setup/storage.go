@@ -3,9 +3,8 @@ package setup
 import (
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
@@ -75,7 +74,7 @@ func findGDSLoaded(m *machine) []finding {
 		f.found = ""
 	case m.release() != "" && len(m.built()) > 0 && !slices.Contains(m.built()[m.release()], gdsModule):
 		f.evidence = "the driver is installed, but not built for the running kernel"
-		f.remedy = "dkms autoinstall -k " + shell(m.release()) + "; " + loadGDS
+		f.remedy = "dkms autoinstall -k " + values.Shell(m.release()) + "; " + loadGDS
 	default:
 		f.evidence = "the driver is installed"
 	}
@@ -104,24 +103,12 @@ func findGDSVersion(m *machine) []finding {
 		f.unknown = "/" + gdsStats + " has no line NVFS Driver"
 	}
 	for _, version := range m.names(gdsTree) {
-		if version[0] >= '0' && version[0] <= '9' && (f.want == "" || newer(version, f.want)) {
-			f.want, f.evidence = version, "/"+gdsTree+"/"+version
+		if version[0] >= '0' && version[0] <= '9' && (f.want == "" || values.Newer(version, f.want)) {
+			f.want, f.because = version, "/"+gdsTree+"/"+version
 		}
 	}
 	f.meets = f.found == f.want
 	return []finding{f}
-}
-
-// newer reports whether a dotted version is above another.
-func newer(a, b string) bool {
-	numbers := func(v string) (out []int) {
-		for part := range strings.SplitSeq(v, ".") {
-			n, _ := strconv.Atoi(part)
-			out = append(out, n)
-		}
-		return out
-	}
-	return slices.Compare(numbers(a), numbers(b)) > 0
 }
 
 func findGDSReads(m *machine) []finding {

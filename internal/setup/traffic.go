@@ -2,7 +2,10 @@ package setup
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -31,7 +34,7 @@ var trafficChecks = []Check{
 		Read:   "/sys/class/infiniband/DEV/tc/N/traffic_class (MLNX_OFED); /sys/kernel/config/rdma_cm/DEV/ports/N/default_roce_tos, where it exists",
 		Wanted: "on lossless ports one whose DSCP leads to a priority with PFC, as on the sibling ports; elsewhere that of the sibling ports",
 		Why:    "RDMA packets without the class have a priority that is not lossless: they are dropped under congestion.",
-		Remedy: "echo {wanted} > /sys/class/infiniband/{device}/tc/{port}/traffic_class",
+		Remedy: classRemedy,
 		Source: "NVIDIA, RoCE configuration: traffic class", Alert: lossyAlert,
 		find: perLane(findPortClass),
 	},
@@ -47,11 +50,11 @@ var trafficChecks = []Check{
 	{
 		ID: "dscp_map", Domain: Traffic, Name: "priority of the DSCP of RDMA",
 		Read:   "rtnetlink RTM_GETDCB, APP table, selector 5; without one the default of mlx5, the upper three bits of the DSCP",
-		Wanted: "on lossless ports a priority with PFC",
+		Wanted: "on lossless ports the wanted priority with PFC",
 		Why:    "RDMA packets have a priority that is not lossless: they are dropped under congestion.",
 		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}", Before: firstSwitch,
-		Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)",
-		find:   perLane(findDSCPMap),
+		Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)", Alert: lossyAlert,
+		find: perLane(findDSCPMap),
 	},
 	{
 		ID: "pfc_on_rdma_priority", Domain: Traffic, Name: "priorities with PFC",
@@ -96,7 +99,8 @@ type trafficLane struct {
 	*roce
 	q        *snapshot.NetdevQoS
 	chains   []chain
-	priority int // of RDMA; -1: unknown
+	intent   intent
+	priority int // of RDMA, as it is to be; -1: unknown
 }
 
 func (l *trafficLane) object() object {
@@ -107,10 +111,13 @@ func (l *trafficLane) object() object {
 func (m *machine) allLanes() (out []*trafficLane) {
 	for _, r := range m.roces() {
 		for _, q := range r.netdevs {
-			l := &trafficLane{roce: r, q: q, chains: m.chains(r, q, m.classes)}
-			l.priority = m.rdmaPriority(r, q, l.chains)
-			out = append(out, l)
+			of := *r // a netdev that the site configuration wants to be lossy is lossy alone
+			out = append(out, &trafficLane{roce: &of, q: q, chains: m.chains(r, q, m.classes)})
 		}
+	}
+	m.setIntents(out)
+	for _, l := range out {
+		l.priority = l.rdmaPriority()
 	}
 	return out
 }
@@ -123,58 +130,127 @@ func perLane(find func(*machine, *trafficLane) (finding, bool)) func(*machine) [
 // usualOf returns the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where
 // it is unknown.
 func usualOf(lanes []*trafficLane, role string, value func(*trafficLane) string) string {
-	var values []string
+	var all []string
 	for _, l := range lanes {
 		if v := value(l); l.Role == role && v != "" {
-			values = append(values, v)
+			all = append(all, v)
 		}
 	}
-	return majority(values, 2)
+	return values.Majority(all, 2)
 }
 
 // portActive is ACTIVE of enum ib_port_state.
 const portActive = 4
 
 func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
-	value := func(l *trafficLane) string { return l.q.Trust }
+	usual := usualOf(m.lanes, l.Role, func(l *trafficLane) string { return l.q.Trust })
 	f = finding{
 		object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: hostdata.SetupMachine,
+		want: usual,
 	}
-	switch f.want = usualOf(m.lanes, l.Role, value); {
-	case l.lossless && f.want != byDSCP:
+	switch {
+	case l.lossless && usual != byDSCP:
 		f.want, f.basis = byDSCP, hostdata.SetupGuide
-	case f.want != "":
-		f.evidence = "that of most ports of this role"
+	case usual != "":
+		f.because = ofMost
 	}
 	if f.found == "" && !l.lossless {
 		return f, false
 	}
 	f.meets = f.found == f.want
-	if l.Driver != "mlx5_core" {
-		f.remedy = "dcb apptrust set dev {netdev} order {wanted}"
+	// Without a trust setting the kernel's drivers trust the DSCP while there is an entry for one
+	// (mlx5e_dcbnl_ieee_setapp, drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c).
+	if !m.ofed(l.Driver) {
+		f.set = func(want string) string {
+			if want != byDSCP {
+				return "dcb app flush dev {netdev} dscp-prio"
+			}
+			dscp := guideDSCP
+			if l.lossless {
+				dscp = l.dscps(m.lanes)[0]
+				return fmt.Sprintf("%s %d:%d", mapCommand, dscp, l.wantedPriority(dscp))
+			}
+			return fmt.Sprintf("%s %d:%d", mapCommand, dscp, dscp>>3)
+		}
 	}
 	return f, true
 }
 
-// findDSCPMap checks the DSCP of the class of the port; without one, whether a DSCP leads to a priority with PFC. That
-// of a job is the job's setting.
+// dscps returns the DSCPs that packets of a lossless lane are to have: of the site configuration, the port or the
+// jobs.
+func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
+	for d := range l.intent.site {
+		out = append(out, d)
+	}
+	for _, d := range l.intent.pinned {
+		if d != 0 && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	if slices.Sort(out); len(out) > 0 {
+		return out
+	}
+	for i := range l.chains {
+		c := &l.chains[i] // DSCP 0 is that of all other traffic
+		if d := c.class >> 2; d != 0 && (c.job == nil || c.job.certain) && l.carries(c.class) && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, wantedPortClass(lanes, l)>>2)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// findDSCPMap checks the DSCPs that packets of the port are to have. A class with another DSCP is the setting of the
+// port or the job.
 func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
-	enabled := priorities(l.q.PFC)
-	if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
+	if !l.lossless || l.intent.trust != byDSCP {
 		return f, false
 	}
-	f = finding{object: l.object(), basis: hostdata.SetupMachine, unknown: "the driver does not report it"}
-	f.evidence = "PFC is enabled on " + numbersText(enabled)
-	dscp := losslessClass(l.q, l.Driver) >> 2
-	if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic
-		dscp = int(*l.traffic >> 2)
+	f = finding{object: l.object(), basis: l.intent.from, unknown: "the driver does not report it"}
+	f.evidence = "PFC is wanted on " + values.List(l.intent.pfc)
+	var found, want []string
+	known := l.q.Trust != ""
+	for _, d := range l.dscps(m.lanes) {
+		p, ok := mapped(l.q, l.Driver, d)
+		known = known && ok
+		found = append(found, fmt.Sprintf("%d:%d", d, p))
+		want = append(want, fmt.Sprintf("%d:%d", d, l.wantedPriority(d)))
 	}
-	if p, ok := priorityOf(l.q, l.Driver, dscp); ok {
-		f.found, f.meets = fmt.Sprintf("%d:%d", dscp, p), hasPFC(l.q, p)
+	if f.want = strings.Join(want, " "); known {
+		f.found = strings.Join(found, " ")
 	}
-	f.want = fmt.Sprintf("%d:%d", dscp, enabled[0])
-	if f.meets {
-		f.want = f.found
+	f.meets = f.found == f.want
+	f.set = func(want string) string {
+		words := strings.Fields(want)
+		for i, w := range words {
+			words[i] = values.Shell(w)
+		}
+		return mapCommand + " " + strings.Join(words, " ")
 	}
+	l.contradicting(&f, func(p int) bool { return !f.meets && hasPFC(l.q, p) })
 	return f, true
+}
+
+// contradicting completes the finding of a setting with the chains that it makes lossy: those whose class is as
+// wanted, and of whose wanted priority the setting is not.
+func (l *trafficLane) contradicting(f *finding, wrong func(priority int) bool) {
+	for i := range l.chains {
+		c := &l.chains[i]
+		if !c.known() || l.q.PFC == nil || l.q.Trust != byDSCP || hasPFC(l.q, c.priority) || !l.meets(c) ||
+			!wrong(l.wantedPriority(c.class>>2)) {
+			continue
+		}
+		if x, ok := l.lossy(c); ok {
+			f.lossy = append(f.lossy, x)
+		}
+		if !f.contradicts {
+			f.contradicts, f.basis, f.evidence = true, hostdata.SetupMachine, c.String()
+			if c.job != nil {
+				f.evidence = c.job.name + ": " + f.evidence
+			}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -15,7 +16,7 @@ func pfcText(l *trafficLane) string {
 		return ""
 	}
 	if list := priorities(l.q.PFC); len(list) > 0 {
-		return numbersText(list)
+		return values.List(list)
 	}
 	return "none"
 }
@@ -28,26 +29,28 @@ func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {
 	if !l.lossless {
 		return f, f.found != ""
 	}
-	if f.want = usualOf(m.lanes, l.Role, pfcText); f.want != "" && f.want != "none" {
-		f.evidence = "that of most ports of this role"
-	} else if f.want = f.found; f.found == "none" || f.found == "" { // pinned as lossless
-		f.want, f.basis = "3", hostdata.SetupGuide
-		if l.priority > 0 {
-			f.want, f.basis = strconv.Itoa(l.priority), hostdata.SetupMachine
-		}
+	f.want, f.basis, f.because = values.List(l.intent.pfc), l.intent.from, l.intent.because
+	if f.meets = f.found == f.want; !f.meets {
+		f.set = func(want string) string { return setPFC(want) + l.otherWay() }
 	}
-	f.meets = f.found == f.want
-	for i := range l.chains {
-		c := &l.chains[i]
-		intended := slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority))
-		if intended && c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) {
-			f.contradicts, f.basis, f.evidence = true, hostdata.SetupMachine, c.String()
-			if c.job != nil {
-				f.evidence = c.job.name + ": " + f.evidence
-			}
-		}
-	}
+	l.contradicting(&f, func(p int) bool { return !hasPFC(l.q, p) })
 	return f, true
+}
+
+// otherWay returns the command for the opposite, where no sibling has PFC and the class alone says which priority: the
+// class for the priority with PFC.
+func (l *trafficLane) otherWay() string {
+	found := priorities(l.q.PFC)
+	if l.intent.because == ofMost || len(found) == 0 || l.traffic == nil || l.intent.from != hostdata.SetupMachine {
+		return ""
+	}
+	for dscp := range 64 {
+		if p, ok := mapped(l.q, l.Driver, dscp); ok && hasPFC(l.q, p) {
+			return fmt.Sprintf(" # or, if the switch has PFC on %s: "+strings.ReplaceAll(classRemedy, "{wanted}", "%d"),
+				values.List(found), dscp<<2|2)
+		}
+	}
+	return ""
 }
 
 func setPFC(want string) string {
@@ -58,7 +61,8 @@ func setPFC(want string) string {
 	return command + " " + strings.ReplaceAll(want, ",", ":on ") + ":on"
 }
 
-// findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware command.
+// findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware
+// command.
 func findNotification(m *machine, l *trafficLane) (f finding, ok bool) {
 	p := l.priority
 	if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {

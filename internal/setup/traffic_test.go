@@ -2,6 +2,7 @@ package setup
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"rdma_exporter/internal/snapshot"
@@ -60,7 +61,7 @@ func TestTraffic(t *testing.T) {
 			startJob(n, "slurm/7",
 				map[string]string{"SLURM_JOB_NUM_NODES": "4", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 0, 1)
 		}), "", ""},
-		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
+		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", `slurm/7 differs "0" want "106" machine`},
 		{"an InfiniBand host", "job_traffic_class", with(2, func(n *snapshot.Node) {
 			startJob(n, "slurm/7", nil, 0, 1)
 			portOf(n, 0).LinkLayer, portOf(n, 1).LinkLayer = "InfiniBand", "InfiniBand"
@@ -68,7 +69,7 @@ func TestTraffic(t *testing.T) {
 		{"trust pcp: by service level, which a VLAN may carry", "job_traffic_class", with(2, func(n *snapshot.Node) {
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1)
 			n.QoS.Netdevs[0].Trust, n.QoS.Netdevs[1].Trust = "pcp", "pcp"
-		}), "", `slurm/7 differs "106" want "106" machine`},
+		}), "", `slurm/7 ok "106" want "106" machine`},
 
 		{"as wanted", "default_traffic_class", with(2, func(n *snapshot.Node) {
 			n.QoS.Ports[0].TrafficClass, n.QoS.Ports[1].TrafficClass = pointer(uint64(106)), pointer(uint64(106))
@@ -123,11 +124,11 @@ func TestTraffic(t *testing.T) {
 		{"as wanted", "dscp_map", with(2, func(*snapshot.Node) {}), "", `
 			eth0 ok "26:3" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
-		{"the DSCP of the port leads to another priority", "dscp_map", with(2, func(n *snapshot.Node) {
+		{"the class of the port is wrong, not the map", "dscp_map", with(2, func(n *snapshot.Node) {
 			n.QoS.Ports[0].TrafficClass = pointer(uint64(136))
 			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "160"}, 1) // a setting of the job
 		}), "", `
-			eth0 differs "34:4" want "34:3" machine
+			eth0 ok "26:3" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
 		{"no table: the default of mlx5", "dscp_map", with(2, func(n *snapshot.Node) { n.QoS.Netdevs[0].DSCPs, n.QoS.Netdevs[1].DSCPs = nil, nil }), "", `
 			eth0 ok "26:3" want "26:3" machine
@@ -138,7 +139,7 @@ func TestTraffic(t *testing.T) {
 			eth0 unknown "" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
 		{"lossy", "dscp_map", with(2, lossy), "", ""},
-		{"the site wants another", "dscp_map", with(1, func(n *snapshot.Node) { n.QoS.Ports[0].PinnedRoCE = "lossless" }), "24:3", `eth0 differs "26:3" want "24:3" site`},
+		{"the site wants another", "dscp_map", with(1, func(n *snapshot.Node) { n.QoS.Ports[0].PinnedRoCE = "lossless" }), "24:5", `eth0 differs "24:3" want "24:5" site`},
 
 		{"as wanted", "pfc_on_rdma_priority", with(2, func(*snapshot.Node) {}), "", `
 			eth0 ok "3" want "3" machine
@@ -216,6 +217,80 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
+// TestOneCause: exactly the setting that is the cause differs, and its remedy names what is wanted of it.
+func TestOneCause(t *testing.T) {
+	class := func(c uint64, ports ...int) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			for _, i := range ports {
+				n.QoS.Ports[i].TrafficClass = &c
+			}
+		}
+	}
+	pfc := func(i int, on ...int) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			n.QoS.Netdevs[i].PFC.Enabled = [snapshot.Priorities]bool{}
+			for _, p := range on {
+				n.QoS.Netdevs[i].PFC.Enabled[p] = true
+			}
+		}
+	}
+	moved := func(i int) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			d := n.QoS.Netdevs[i].DSCPs
+			d[3], d[4] = slices.DeleteFunc(d[3], func(x uint8) bool { return x == 26 }), append(d[4], 26)
+		}
+	}
+	pinned := func(n *snapshot.Node) {
+		for i := range n.QoS.Ports {
+			n.QoS.Ports[i].PinnedRoCE = "lossless"
+		}
+	}
+	job := func(class string) func(*snapshot.Node) {
+		return func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": class}, 0, 1, 2) }
+	}
+	inTree := func(n *snapshot.Node) { n.Modules.Modules[0].Flavour = "in-tree" }
+	pcp := func(n *snapshot.Node) { n.QoS.Netdevs[1].Trust = "pcp" }
+	for _, c := range []struct {
+		name   string
+		ports  int
+		change func(*snapshot.Node)
+		want   string
+	}{
+		{"as wanted", 3, class(106, 0, 1, 2), ""},
+		{"PFC off", 3, both(class(106, 0, 1, 2), pfc(1)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
+		{"PFC on another", 3, both(class(106, 0, 1, 2), pfc(1, 4)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
+		{"PFC on two", 3, both(class(106, 0, 1, 2), pfc(1, 3, 4)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
+		{"map", 3, both(class(106, 0, 1, 2), moved(1)), "dcb app replace dev eth1 dscp-prio 26:3"},
+		{"trust", 3, both(class(106, 0, 1, 2), pcp), "mlnx_qos -i eth1 --trust=dscp"},
+		{"class", 3, both(class(106, 0, 1, 2), class(130, 1)), "echo 106 > /sys/class/infiniband/mlx5_1/tc/1/traffic_class"},
+		{"class of one is not set", 3, class(106, 0, 2), "echo 106 > /sys/class/infiniband/mlx5_1/tc/1/traffic_class"},
+		{"alone, PFC on another", 1, both(class(106, 0), pfc(0, 4), pinned), "dcb pfc set dev eth0 prio-pfc all:off 3:on # or, if the switch has PFC on 4: echo 130 > /sys/class/infiniband/mlx5_0/tc/1/traffic_class"},
+		{"alone, PFC off", 1, both(class(106, 0), pfc(0), pinned), "dcb pfc set dev eth0 prio-pfc all:off 3:on"},
+		{"alone, class", 1, both(class(130, 0), pinned), "echo 106 > /sys/class/infiniband/mlx5_0/tc/1/traffic_class # or map the DSCP of the class: dcb app replace dev eth0 dscp-prio 32:3"},
+		{"alone, map", 1, both(class(106, 0), moved(0), pinned), "dcb app replace dev eth0 dscp-prio 26:3"},
+		{"job", 3, both(inTree, job("130")), "export NCCL_IB_TC=106 # of the job, or in nccl.conf"},
+		{"PFC off under a job", 3, both(inTree, job("106"), pfc(1)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
+		{"PFC on another under a job", 3, both(inTree, job("106"), pfc(1, 4)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
+		{"map under a job of another DSCP", 3, both(inTree, job("96"), moved(1)), ""},
+		{"map under a job", 3, both(inTree, job("106"), moved(1)), "dcb app replace dev eth1 dscp-prio 26:3"},
+		{"trust under a job, in-tree", 3, both(inTree, job("106"), pcp), "dcb app replace dev eth1 dscp-prio 26:3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := rails(c.ports)
+			c.change(n)
+			var got []string
+			for _, r := range Evaluate(n, nil) {
+				if r.Domain == string(Traffic) && r.State == hostdata.SetupDiffers {
+					got = append(got, r.Remedy)
+				}
+			}
+			if strings.Join(got, "\n") != c.want {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), c.want)
+			}
+		})
+	}
+}
+
 // TestChain: the evidence of a class names each step of the way of its packets.
 func TestChain(t *testing.T) {
 	n := rails(4)
@@ -254,7 +329,7 @@ func TestIntendedLossless(t *testing.T) {
 		for i, c := range pattern {
 			n.QoS.Netdevs[i].PFC.Enabled[3] = c == 'x'
 		}
-		m := newMachine(n)
+		m := newMachine(n, nil)
 		if len(m.roces()) != len(pattern) {
 			t.Errorf("%s: %d ports", pattern, len(m.roces()))
 		}
@@ -266,7 +341,7 @@ func TestIntendedLossless(t *testing.T) {
 	}
 	n := rails(2)
 	n.InfiniBand.Devices[1].Ports[0].Role = "other"
-	if m := newMachine(n); m.intendedLossless()["compute"] {
+	if m := newMachine(n, nil); m.intendedLossless()["compute"] {
 		t.Error("one port of a role is enough")
 	}
 }

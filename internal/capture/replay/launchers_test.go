@@ -23,7 +23,9 @@ func (l launchers) Launchers(context.Context, []string) ([]hostdata.Launcher, bo
 
 type modeFiles struct{ host.Files }
 
-func (modeFiles) Mode(string) (uint32, error)     { return 0o660, nil }
+func (modeFiles) Mode(string) (uint32, *uint32, error) {
+	return 0o660, new(uint32(110)), nil
+}
 func (modeFiles) Link(string) (string, error)     { return "", access.Denied("") }
 func (modeFiles) List(string) ([]string, error)   { return nil, access.Denied("") }
 func (modeFiles) Readable(string) error           { return nil }
@@ -69,14 +71,15 @@ func TestLaunchersRoundTrip(t *testing.T) {
 
 func TestModeRoundTrip(t *testing.T) {
 	p := replayed(t, &host.Host{Files: modeFiles{}}, func(h *host.Host) {
-		if _, err := h.Files.Mode("dev/infiniband/uverbs0"); err != nil {
+		if _, _, err := h.Files.Mode("dev/infiniband/uverbs0"); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if mode, err := p.Mode("dev/infiniband/uverbs0"); err != nil || mode != 0o660 {
-		t.Errorf("%04o %v", mode, err)
+	mode, group, err := p.Mode("dev/infiniband/uverbs0")
+	if err != nil || mode != 0o660 || group == nil || *group != 110 {
+		t.Errorf("%04o %v %v", mode, group, err)
 	}
-	if _, err := p.Mode("dev/infiniband/uverbs1"); !access.IsAbsent(err) {
+	if _, _, err := p.Mode("dev/infiniband/uverbs1"); !access.IsAbsent(err) {
 		t.Errorf("a path that was not read: %v", err)
 	}
 }

@@ -194,18 +194,26 @@ func (p *Player) Resolve(name string) (string, error) {
 	return real, nil
 }
 
-// Mode returns the recorded permission bits. Captures of earlier versions have none.
-func (p *Player) Mode(name string) (uint32, error) {
+// Mode returns the recorded permission bits and group. Captures of earlier versions lack the group, or both.
+func (p *Player) Mode(name string) (mode uint32, group *uint32, err error) {
 	recorded := path.Join(answer.ModesDir, name)
 	b, err := p.Read(recorded, nil)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	mode, err := strconv.ParseUint(strings.TrimSpace(string(b)), 8, 32)
+	bits, owner, owned := strings.Cut(strings.TrimSpace(string(b)), " ")
+	n, err := strconv.ParseUint(bits, 8, 32)
 	if err != nil {
-		return 0, access.ErrGarbled(recorded, b)
+		return 0, nil, access.ErrGarbled(recorded, b)
 	}
-	return uint32(mode), nil
+	if owned {
+		id, err := strconv.ParseUint(owner, 10, 32)
+		if err != nil {
+			return 0, nil, access.ErrGarbled(recorded, b)
+		}
+		group = new(uint32(id))
+	}
+	return uint32(n), group, nil
 }
 
 // Readable returns the recorded permission.

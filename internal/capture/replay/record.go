@@ -338,11 +338,15 @@ func (r *Recorder) Readable(p string) error {
 	return err
 }
 
-// Mode records the permission bits.
-func (r *Recorder) Mode(p string) (uint32, error) {
-	mode, err := r.inner.Files.Mode(p)
-	r.put(path.Join(answer.ModesDir, p), capture.Entry{Data: fmt.Appendf(nil, "%04o\n", mode)}, err)
-	return mode, err
+// Mode records the permission bits, and the group of a file that others may not read and write.
+func (r *Recorder) Mode(p string) (mode uint32, group *uint32, err error) {
+	mode, group, err = r.inner.Files.Mode(p)
+	text := fmt.Sprintf("%04o", mode)
+	if group != nil && mode&0o006 != 0o006 {
+		text += fmt.Sprintf(" %d", *group)
+	}
+	r.put(path.Join(answer.ModesDir, p), capture.Entry{Data: []byte(text + "\n")}, err)
+	return mode, group, err
 }
 
 // Put records an entry of the exporter's own data.

@@ -51,12 +51,13 @@ func TestMode(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]uint32{"dev/a": 0o640, "dev/b": 0o640} {
-		if got, err := table.Tree.Mode(name); err != nil || got != want {
-			t.Errorf("%s: %04o %v", name, got, err)
+		got, group, err := table.Tree.Mode(name)
+		if err != nil || got != want || group == nil || *group != uint32(os.Getegid()) {
+			t.Errorf("%s: %04o %v %v", name, got, group, err)
 		}
 	}
 	for name, want := range map[string]error{"dev/c": syscall.ENOENT, "dev/../x": syscall.EINVAL} {
-		if _, err := table.Tree.Mode(name); !errors.Is(err, want) {
+		if _, _, err := table.Tree.Mode(name); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

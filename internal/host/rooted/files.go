@@ -381,20 +381,20 @@ func (t *Tree) Readable(p string) error {
 	return nil
 }
 
-func (t *Tree) Mode(p string) (uint32, error) {
+func (t *Tree) Mode(p string) (mode uint32, group *uint32, err error) {
 	if !access.Clean(p) {
-		return 0, &access.Error{Op: "stat", Path: p, Err: syscall.EINVAL}
+		return 0, nil, &access.Error{Op: "stat", Path: p, Err: syscall.EINVAL}
 	}
 	fd, err := t.openAt(p, unix.O_PATH) // stays inside the root, and makes no driver call
 	if err != nil {
-		return 0, &access.Error{Op: "stat", Path: p, Err: err}
+		return 0, nil, &access.Error{Op: "stat", Path: p, Err: err}
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return 0, &access.Error{Op: "stat", Path: p, Err: err}
+		return 0, nil, &access.Error{Op: "stat", Path: p, Err: err}
 	}
-	return st.Mode & 0o777, nil
+	return st.Mode & 0o777, &st.Gid, nil
 }
 
 // IsSysfs reports whether the sys tree is a kernel's sysfs and not a copy.

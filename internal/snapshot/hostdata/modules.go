@@ -31,4 +31,6 @@ type NodeClass struct {
 	Present  uint64
 	Readable uint64 // by this process
 	Mode     string // permission bits, 0666; several differing ones joined by commas; empty: unknown
+	// Groups own the nodes that others may not read and write, each once; nil: unknown, or there are no such nodes.
+	Groups []uint32
 }
