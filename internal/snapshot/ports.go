@@ -58,12 +58,12 @@ func (n *InfiniBand) unconfirmed() iter.Seq2[*Device, *Port] {
 	}
 }
 
-// maxDDR is the rate of a lane of DDR in bits per second, with its line code (IBTA volume 1, 14.2.5.6, LinkSpeedActive);
-// QDR has 8 Gb/s without.
+// maxDDR is the rate of a lane of DDR in bits per second, with its line code (IBTA volume 1, 14.2.5.6,
+// LinkSpeedActive); QDR has 8 Gb/s without.
 const maxDDR = 5e9
 
-// SlowModes names the InfiniBand ports among those of UnconfirmedRates that run one lane, or SDR or DDR: modes to which a
-// bad link falls back, and in which the cards of a cluster are not used. "mlx5_0/1 (1X)".
+// SlowModes names the InfiniBand ports among those of UnconfirmedRates that run one lane, or SDR or DDR: modes to which
+// a bad link falls back, and in which the cards of a cluster are not used. "mlx5_0/1 (1X)".
 func (n *InfiniBand) SlowModes() (out []string) {
 	if n == nil {
 		return nil
