@@ -25,6 +25,7 @@ type gpuFacts struct {
 	compute            int
 	coupled            bool
 	linked, unlinked   bool
+	smallBAR           bool
 }
 
 // nicFacts is the data of a device in each round.
@@ -58,6 +59,7 @@ func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, dev
 		g := &gpus[i]
 		q.gpus[i] = gpuFacts{
 			g.Index, g.UUID, g.Model, g.Compute, g.Coupled, counters.ValueOf(g.Linked), g.Linked != nil && !*g.Linked,
+			counters.ValueOf(g.SmallBAR),
 		}
 	}
 	for i := range nics {

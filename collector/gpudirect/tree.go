@@ -108,6 +108,9 @@ func (g *gdrGPU) applyNVML(gpus []accel.GPU) {
 	case o.NVLinks != nil && *o.NVLinks == 0:
 		g.Linked = new(bool)
 	}
+	if o.BAR1Total != nil && o.MemoryTotal != nil && !g.Coupled {
+		g.SmallBAR = new(*o.BAR1Total < *o.MemoryTotal)
+	}
 	g.domain, g.processes = new(o.Fabric != nil && o.Fabric.Cluster != ""), o.Processes
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0

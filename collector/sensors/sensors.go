@@ -21,7 +21,7 @@ var (
 		metric.PhysicalFunctions,
 		metric.Asks(source.Sensors, metric.Device(
 			"rdma_device_temperature_celsius",
-			"Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
+			"Temperature of a sensor of the adapter, such as its chip (asic). Read every 30 s.",
 			"hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
 			"sensor",
 		)),
@@ -29,7 +29,15 @@ var (
 	deviceTemperatureThreshold = metric.Of("rdma_device_temperature_celsius", metric.Asks(source.Sensors,
 		metric.Device("rdma_device_temperature_threshold_celsius", "Temperature limit of the sensor. level: critical.",
 			"hwmon of the PCI function, tempN_crit", "sensor", "level")))
+	moduleSensor = metric.Of(moduleSensorName, metric.Asks(source.Sensors, metric.Port(moduleSensorName,
+		"Temperature of the transceiver by the sensor of the adapter, also on InfiniBand. Read every 30 s.",
+		"hwmon of the PCI function, tempN_input with a tempN_label of ModuleN (mlx5 since Linux 6.7)")))
+	moduleSensorThreshold = metric.Of(moduleSensorName, metric.Asks(source.Sensors, metric.Port(
+		"rdma_transceiver_sensor_threshold_celsius", "Temperature limit of the transceiver by the adapter. level: critical.",
+		"hwmon of the PCI function, tempN_crit", "level")))
 )
+
+const moduleSensorName = "rdma_transceiver_sensor_celsius"
 
 // sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.
 const sensorInterval = 30 * time.Second
@@ -47,7 +55,7 @@ func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:  "sensors",
 		Help:  "temperature sensors of adapters",
-		Descs: []*metric.Desc{deviceTemperature, deviceTemperatureThreshold},
+		Descs: []*metric.Desc{deviceTemperature, deviceTemperatureThreshold, moduleSensor, moduleSensorThreshold},
 		Read: shared.ReadDevices(
 			with.Devices,
 			"sensors",
@@ -139,6 +147,11 @@ func emitSensors(sensors *hostdata.Sensors, s metric.Sink) {
 	for i := range sensors.Devices {
 		d := &sensors.Devices[i]
 		for _, t := range d.Sensors {
+			if t.OfModule() { // of the only port of an mlx5 function
+				metric.EmitNumber(s, moduleSensor, t.Value, d.Device, "1")
+				metric.EmitNumber(s, moduleSensorThreshold, t.Critical, d.Device, "1", "critical")
+				continue
+			}
 			metric.EmitNumber(s, deviceTemperature, t.Value, d.Device, t.Name)
 			metric.EmitNumber(s, deviceTemperatureThreshold, t.Critical, d.Device, t.Name, "critical")
 		}

@@ -250,11 +250,16 @@ func nodePCIe() []panel {
 				"{{severity}} {{pci_address}}",
 			}).or("none, or no AER of these functions"),
 		graph("Temperature of devices",
-			"Temperature of each sensor of an RDMA device, and its own critical threshold.", "celsius", 12,
+			"Temperature of each sensor of an RDMA device, of its transceiver if a sensor has it, and the critical thresholds.", "celsius", 12,
 			query{maxBy(perDevice+", sensor", device.of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"},
+			query{maxBy(perPort, device.of("rdma_transceiver_sensor_celsius")), "{{device}}/{{port}} transceiver"},
 			query{
 				maxBy(perDevice+", sensor, level", device.of("rdma_device_temperature_threshold_celsius")),
 				"{{level}} {{device}} {{sensor}}",
+			},
+			query{
+				maxBy(perPort+", level", device.of("rdma_transceiver_sensor_threshold_celsius")),
+				"{{level}} {{device}}/{{port}} transceiver",
 			}),
 		{
 			title: "PCIe links", unit: "none", width: 12, height: 9, view: table, sort: "-Address",

@@ -17,7 +17,7 @@ NCCL decides whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or th
 reproduces it for every GPU by its best eligible NIC (` + "`rdma_gdr_gpu_direct`, `rdma_gdr_gpu_info`" + `), and for every pair in
 ` + "`rdma_exporter topo`" + `. Requirements:
 
-- mechanism: DMA-BUF (Linux 5.12 or newer, a NIC driver that registers DMA-BUFs, the open GPU kernel modules) or a peer memory module
+- mechanism: DMA-BUF (Linux 5.12 or newer, a NIC driver that registers DMA-BUFs, the open GPU kernel modules, Turing or newer) or a peer memory module
   (` + "`nvidia_peermem`" + `, with MLNX_OFED or a kernel that supports it);
 - distance: GPU and NIC below the same PCIe switch or switches (PIX, PXB), or a GPU connected to the NIC's CPU by NVLink-C2C (P2C, NCCL 2.27
   or newer). ` + "`NCCL_NET_GDR_LEVEL`" + ` changes the limit;

@@ -25,15 +25,28 @@ type decision struct {
 
 // nicFacts is the decision on a NIC that does not depend on the GPU.
 type nicFacts struct {
-	at        *pci.NCCLPlace // nil: place unknown
-	eligible  bool
-	down      bool // eligible but for an ACTIVE port
+	at       *pci.NCCLPlace // nil: place unknown
+	eligible bool
+	down     bool // eligible but for an ACTIVE port
+	// By the mechanisms that the GPU has: NVIDIA since Turing, NVIDIA before, AMD.
+	turing, older, rocm reach
+}
+
+// reach is the mechanism by which a NIC accesses the memory of a GPU, with its verdict.
+type reach struct {
 	mechanism Mechanism
-	way       Verdict  // of the mechanism
-	rocm      struct { // for AMD GPUs
-		mechanism Mechanism
-		way       Verdict
+	way       Verdict
+}
+
+// reach returns that of a GPU.
+func (f *nicFacts) reach(g *GPU) reach {
+	switch {
+	case g.Vendor == vendorAMD:
+		return f.rocm
+	case g.preTuring():
+		return f.older
 	}
+	return f.turing
 }
 
 func newDecision(m *Machine, j Job) *decision {
@@ -62,8 +75,10 @@ func newDecision(m *Machine, j Job) *decision {
 		}
 		meant = meant && n.Role != pci.NVLinkManagement
 		f := nicFacts{at: d.place(nicAddress(n), n.Place), eligible: ok && meant, down: meant && !ok}
-		f.mechanism, f.way = d.mechanism(n)
-		f.rocm.mechanism, f.rocm.way = d.rocmMechanism(n)
+		state, why := d.HasDMABUF(n.Driver)
+		f.turing = d.mechanism(state, why)
+		f.older = d.mechanism(Staging, GPUWithoutDMABUF)
+		f.rocm = d.rocmMechanism(n)
 		d.nics = append(d.nics, f)
 	}
 	return d
@@ -73,18 +88,15 @@ func newDecision(m *Machine, j Job) *decision {
 func (d *decision) pair(g, n int) Pair {
 	gpu, nic := &d.GPUs[g], &d.NICs[n]
 	facts := &d.nics[n]
-	p := Pair{GPU: g, NIC: n, Eligible: facts.eligible, Mechanism: facts.mechanism}
+	by := facts.reach(gpu)
+	p := Pair{GPU: g, NIC: n, Eligible: facts.eligible, Mechanism: by.mechanism}
 	if at := d.gpuAt[g]; at != nil && facts.at != nil {
 		p.Distance = at.DistanceTo(*facts.at, gpu.Coupled)
 	}
 	if !d.Virtual {
 		p.SMI = pci.DistanceOf(gpu.Place, nic.Place)
 	}
-	way := facts.way
-	if gpu.Vendor == vendorAMD {
-		p.Mechanism, way = facts.rocm.mechanism, facts.rocm.way
-	}
-	p.Receive = d.receive(gpu, nic, p.Distance, way)
+	p.Receive = d.receive(gpu, nic, p.Distance, by.way)
 	p.Send = p.Receive
 	if p.Receive.State == Direct {
 		p.Send = d.send(gpu, p.Receive)
@@ -122,41 +134,40 @@ func nicAddress(n *NIC) string {
 	return n.Place.Chain[len(n.Place.Chain)-1]
 }
 
-// mechanism returns the one that NCCL would use with a NIC, and its verdict.
-func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
-	state, why := d.HasDMABUF(nic.Driver)
+// mechanism returns the one that NCCL would use with a NIC: state is whether DMA-BUF works between GPU and NIC.
+func (d *decision) mechanism(state State, why Reason) reach {
 	if d.job.Env.Integer("NCCL_DMABUF_ENABLE", 1) == 0 && state != Staging {
 		state, why = Staging, DMABUFDisabled
 	}
 	peermem := d.seesPeermem(parseVersion(d.job.NCCL))
 	switch {
 	case state == Direct:
-		return DMABUF, Verdict{Direct, IsDirect}
+		return reach{DMABUF, Verdict{Direct, IsDirect}}
 	case peermem && state == Staging:
-		return PeerMem, Verdict{Direct, IsDirect}
+		return reach{PeerMem, Verdict{Direct, IsDirect}}
 	case peermem: // one of the two
-		return "", Verdict{Direct, IsDirect}
+		return reach{"", Verdict{Direct, IsDirect}}
 	case state == Unknown:
-		return "", Verdict{Unknown, why}
+		return reach{"", Verdict{Unknown, why}}
 	case d.HasPeermem():
-		return None, Verdict{Staging, PeermemInvisible}
+		return reach{None, Verdict{Staging, PeermemInvisible}}
 	case d.Peermem.Supported != nil && *d.Peermem.Supported:
-		return None, Verdict{Staging, PeermemNotLoaded}
+		return reach{None, Verdict{Staging, PeermemNotLoaded}}
 	}
-	return None, Verdict{Staging, why}
+	return reach{None, Verdict{Staging, why}}
 }
 
 // receive returns the verdict on the NIC's writes to GPU memory. Reasons that do not depend on the mechanism are first:
 // loading a module does not help a GPU without a near NIC.
 func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
-	supported, known := gpu.supportsGDR()
+	lacks, known := gpu.lacksGDR()
 	switch {
 	case gpu.Vendor == vendorAMD:
 		return d.rocmReceive(gpu, nic, distance, way)
 	case gpu.Vendor != vendorNVIDIA:
 		return Verdict{Unknown, NotNVIDIA}
-	case !supported:
-		return Verdict{Staging, GPUUnsupported}
+	case lacks != "":
+		return Verdict{Staging, lacks}
 	case d.job.Plugin:
 		return Verdict{Unknown, NetPlugin}
 	case nic.Driver == "efa":
@@ -173,6 +184,10 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 		return Verdict{Direct, DirectCoupled}
 	case gpu.Coupled:
 		return Verdict{Direct, DirectForcedPCI}
+	case is(gpu.SmallBAR) && gpu.preAmpere():
+		return Verdict{Direct, DirectFixedBAR}
+	case is(gpu.SmallBAR):
+		return Verdict{Direct, DirectSmallBAR}
 	}
 	return way
 }

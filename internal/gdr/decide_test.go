@@ -113,15 +113,38 @@ var cases = []struct {
 	{"bnxt_en on 6.8", hopper, func(m *Machine) { m.NICs[0].Driver, m.Kernel = "bnxt_en", "6.8.0-31-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, NICDriverUnknown},
 	{"bnxt_en on 6.12", hopper, func(m *Machine) { m.NICs[0].Driver = "bnxt_en" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 
+	{"P4", hopper, func(m *Machine) { m.Driver.Open, m.GPUs[0].Compute = new(false), 61 }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, GPUWithoutDMABUF},
+	{"P4 by its device ID, all else unknown", hopper, func(m *Machine) {
+		m.GPUs[0].Compute, m.GPUs[0].Device, m.DMABUF, m.Driver = 0, 0x1bb3, nil, Driver{}
+	}, Job{}, "mlx5_0", "PIX", None, Staging, Staging, GPUWithoutDMABUF},
+	{"P4, MLNX_OFED without the module", hopper, func(m *Machine) { m.GPUs[0].Compute, m.Peermem.Supported = 61, new(true) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemNotLoaded},
+	{"P4 with peermem", hopper, func(m *Machine) {
+		m.GPUs = m.GPUs[:1]
+		m.GPUs[0].Compute, m.Driver.Open, m.Peermem.Module = 61, new(false), "nvidia_peermem"
+	}, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"an H100 beside a P4", hopper, func(m *Machine) { m.GPUs[1].Compute = 61 }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"T4 with the proprietary modules", hopper, func(m *Machine) { m.Driver.Open, m.GPUs[0].Compute = new(false), 75 }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, DriverProprietary},
+	{"T4 with BAR1 of 256 MiB", hopper, func(m *Machine) {
+		m.GPUs = m.GPUs[:1]
+		m.GPUs[0].Compute, m.GPUs[0].SmallBAR = 75, new(true)
+	}, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectFixedBAR},
+	{"RTX 6000 Ada with a small BAR1", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].SmallBAR = 89, new(true) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectSmallBAR},
 	{"GeForce", hopper, func(m *Machine) { m.GPUs[0].Model = "NVIDIA GeForce RTX 4090" }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnsupported},
-	{"DGX Spark", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Device = "", 0x2e12 }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnsupported},
+	{"DGX Spark", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Device = "", 0x2e12 }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnified},
+	{"DGX Spark by its name", hopper, func(m *Machine) { m.GPUs[0].Model = "NVIDIA GB10" }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnified},
 	{"a display controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Display = "", true }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, ModelUnknown},
 	{"a 3D controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model = "" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"Habana", hopper, func(m *Machine) { m.GPUs[0].Vendor = 0x1da3 }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NotNVIDIA},
-	{"V100 without NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, new(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Direct, PreAmpere},
-	{"V100 with NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute = 70 }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"V100 without NVLink data, known by its device ID", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Device, m.GPUs[0].Linked = 0, 0x1db6, nil }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Direct, LinksUnknown},
-	{"V100, NCCL_NET_GDR_READ=1", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, new(false) }, Job{Env: nccl.Env{"NCCL_NET_GDR_READ": "1"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"V100 without NVLink", hopper, func(m *Machine) {
+		m.GPUs[0].Compute, m.GPUs[0].Linked, m.Peermem.Module = 70, new(false), "nvidia_peermem"
+	}, Job{}, "mlx5_0", "PIX", PeerMem, Staging, Direct, PreAmpere},
+	{"V100 with NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute, m.Peermem.Module = 70, "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"V100 without NVLink data, known by its device ID", hopper, func(m *Machine) {
+		m.GPUs[0].Compute, m.GPUs[0].Device, m.GPUs[0].Linked, m.Peermem.Module = 0, 0x1db6, nil, "nvidia_peermem"
+	}, Job{}, "mlx5_0", "PIX", PeerMem, Unknown, Direct, LinksUnknown},
+	{"V100, NCCL_NET_GDR_READ=1", hopper, func(m *Machine) {
+		m.GPUs[0].Compute, m.GPUs[0].Linked, m.Peermem.Module = 70, new(false), "nvidia_peermem"
+	}, Job{Env: nccl.Env{"NCCL_NET_GDR_READ": "1"}}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
 	{"a single T4", hopper, func(m *Machine) { m.GPUs = m.GPUs[:1]; m.GPUs[0].Compute, m.GPUs[0].Linked = 75, new(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 
 	{"AMD, peer memory client", instinct, nil, Job{}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
@@ -237,16 +260,20 @@ var inWords = map[Reason]string{
 	IsDirect:        "the NIC reads and writes GPU memory directly",
 	DirectCoupled:   "the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)",
 	DirectForcedPCI: "the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)",
+	DirectSmallBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector",
+	DirectFixedBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: a larger BAR1 is not possible with this GPU: register less memory",
 
 	PeermemNotLoaded:  "nvidia_peermem is not loaded and DMA-BUF is unavailable: load nvidia_peermem (modprobe nvidia_peermem) and add it to /etc/modules-load.d; if it does not load, reinstall the GPU driver after MLNX_OFED",
-	PeermemInvisible:  "NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable: use NCCL 2.23.4 or newer with nvidia_peermem, or the open GPU kernel modules for DMA-BUF",
+	PeermemInvisible:  "NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable: use NCCL 2.23.4 or newer with nvidia_peermem",
+	GPUWithoutDMABUF:  "GPUs before Turing have no open kernel modules and export no DMA-BUF, and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem; DMA-BUF is not possible with this GPU",
 	DriverProprietary: "the proprietary GPU kernel modules export no DMA-BUF and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem, or install the open GPU kernel modules",
 	DriverOld:         "the GPU driver is older than 515 and exports no DMA-BUF, and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem, or install a newer GPU driver with open kernel modules",
 	KernelOld:         "ib_core of this kernel cannot register DMA-BUFs and no peer memory module is loaded: install MLNX_OFED and load nvidia_peermem, or run Linux 5.12 or newer",
 	NICDriverLacks:    "the NIC driver cannot register DMA-BUFs and no peer memory module is loaded: use a NIC driver of the vendor that has reg_user_mr_dmabuf, or a newer kernel",
 	DMABUFDisabled:    "NCCL_DMABUF_ENABLE=0 disables DMA-BUF and no peer memory module is loaded: remove NCCL_DMABUF_ENABLE from the job's environment and from nccl.conf",
 
-	GPUUnsupported: "this GPU does not support GPUDirect RDMA: use a data center or professional GPU",
+	GPUUnsupported: "GeForce and TITAN GPUs do not support GPUDirect RDMA: not possible with this GPU: use a data center or professional GPU",
+	GPUUnified:     "GPU and CPU share one memory, which NICs do not access through the GPU (GB10): GPUDirect RDMA is not possible with this GPU; own RDMA programs register memory of cudaHostAlloc",
 	FarHostBridge:  "the nearest eligible NIC is below a different host bridge or root port: put GPU and NIC below one PCIe switch; NCCL_NET_GDR_LEVEL=PHB makes NCCL try it anyway",
 	FarNode:        "the nearest eligible NIC is on another NUMA node: move the NIC to a slot on the socket of the GPU, best below the same PCIe switch",
 	CoupledOff:     "NCCL 2.27 and newer uses the path through the coupled CPU (NVLink-C2C), unless NCCL_NET_GDR_C2C=0: use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1",

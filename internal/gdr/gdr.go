@@ -58,7 +58,7 @@ type GPU struct {
 	Compute int
 	Linked  *bool // to another GPU by NVLink; nil: unknown
 	Coupled bool  // to its CPU by NVLink-C2C
-	// SmallBAR reports whether only a part of the memory is in the BAR. Nil: unknown; only for AMD GPUs.
+	// SmallBAR reports whether only a part of the memory is in the BAR (BAR1 of NVIDIA GPUs). Nil: unknown.
 	SmallBAR *bool
 }
 

@@ -92,20 +92,32 @@ func (m *Machine) seesPeermem(v version) bool {
 		func(c string) bool { return c == "nv_mem" || c == "nv_mem_nc" || c == "nvidia-peermem" })
 }
 
-// supportsGDR reports whether a GPU model supports GPUDirect RDMA: data center and professional ones, not GB10 (DGX
-// Spark).
-func (g *GPU) supportsGDR() (supported, known bool) {
-	for _, lacks := range []string{"GeForce", "TITAN", "GB10"} {
-		for word := range strings.FieldsSeq(g.Model) {
-			if strings.EqualFold(word, lacks) {
-				return false, true
-			}
+// unsupported are words of models without GPUDirect RDMA: NVIDIA has it on data center and professional GPUs. GB10 (DGX
+// Spark) allocates memory of the GPU where PCIe devices have no coherent access, so that neither nvidia-peermem nor
+// DMA-BUF works (NVIDIA developer forum 348787).
+var unsupported = map[string]Reason{"geforce": GPUUnsupported, "titan": GPUUnsupported, "gb10": GPUUnified}
+
+// lacksGDR returns the reason why a GPU model has no GPUDirect RDMA, empty if it has; known reports whether that is
+// known.
+func (g *GPU) lacksGDR() (why Reason, known bool) {
+	for word := range strings.FieldsSeq(strings.ToLower(g.Model)) {
+		if why := unsupported[word]; why != "" {
+			return why, true
 		}
 	}
 	if g.Device == 0x2e12 { // GB10
-		return false, true
+		return GPUUnified, true
 	}
-	return true, g.Model != "" || !g.Display
+	return "", g.Model != "" || !g.Display
+}
+
+// preTuring reports whether the GPU is of an architecture before Turing, for which there are no open kernel modules:
+// they require the GSP (NVIDIA/open-gpu-kernel-modules, README). GV100 is the last of them, 0x1d81 to 0x1dff.
+func (g *GPU) preTuring() bool {
+	if g.Compute != 0 {
+		return g.Compute < 75
+	}
+	return g.Device != 0 && g.Device < 0x1e00
 }
 
 // preAmpere reports whether the GPU is of an architecture before Ampere, by its compute capability or else its device

@@ -13,9 +13,12 @@ const (
 	IsDirect        Reason = "direct"
 	DirectCoupled   Reason = "direct_c2c"
 	DirectForcedPCI Reason = "direct_pcie_mapping"
+	DirectSmallBAR  Reason = "direct_bar1_small"
+	DirectFixedBAR  Reason = "direct_bar1_fixed"
 
 	PeermemNotLoaded  Reason = "peermem_not_loaded"
 	PeermemInvisible  Reason = "peermem_invisible_to_nccl"
+	GPUWithoutDMABUF  Reason = "gpu_without_dmabuf"
 	DriverProprietary Reason = "gpu_driver_proprietary"
 	DriverOld         Reason = "gpu_driver_without_dmabuf"
 	KernelOld         Reason = "kernel_without_dmabuf"
@@ -25,6 +28,7 @@ const (
 	SmallBAR          Reason = "gpu_bar_small"
 
 	GPUUnsupported Reason = "gpu_unsupported"
+	GPUUnified     Reason = "gpu_unified_memory"
 	FarHostBridge  Reason = "beyond_host_bridge"
 	FarNode        Reason = "other_numa_node"
 	NearestDown    Reason = "nearest_port_down"
@@ -59,9 +63,12 @@ var advices = map[Reason]advice{
 	IsDirect:        {"the NIC reads and writes GPU memory directly", ""},
 	DirectCoupled:   {"the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)", ""},
 	DirectForcedPCI: {"the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)", ""},
+	DirectSmallBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector"},
+	DirectFixedBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "a larger BAR1 is not possible with this GPU: register less memory"},
 
 	PeermemNotLoaded:  {"nvidia_peermem is not loaded and DMA-BUF is unavailable", "load nvidia_peermem (modprobe nvidia_peermem) and add it to /etc/modules-load.d; if it does not load, reinstall the GPU driver after MLNX_OFED"},
-	PeermemInvisible:  {"NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable", "use NCCL 2.23.4 or newer with nvidia_peermem, or the open GPU kernel modules for DMA-BUF"},
+	PeermemInvisible:  {"NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable", "use NCCL 2.23.4 or newer with nvidia_peermem"},
+	GPUWithoutDMABUF:  {"GPUs before Turing have no open kernel modules and export no DMA-BUF, and no peer memory module is loaded", "install MLNX_OFED and load nvidia_peermem; DMA-BUF is not possible with this GPU"},
 	DriverProprietary: {"the proprietary GPU kernel modules export no DMA-BUF and no peer memory module is loaded", "install MLNX_OFED and load nvidia_peermem, or install the open GPU kernel modules"},
 	DriverOld:         {"the GPU driver is older than 515 and exports no DMA-BUF, and no peer memory module is loaded", "install MLNX_OFED and load nvidia_peermem, or install a newer GPU driver with open kernel modules"},
 	KernelOld:         {"ib_core of this kernel cannot register DMA-BUFs and no peer memory module is loaded", "install MLNX_OFED and load nvidia_peermem, or run Linux 5.12 or newer"},
@@ -70,7 +77,8 @@ var advices = map[Reason]advice{
 	KernelWithoutP2P:  {"the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered", "install the amdgpu driver of ROCm and a NIC driver with peer memory support, or run a kernel with CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY"},
 	SmallBAR:          {"only a part of GPU memory is in the BAR of the GPU, the rest is out of reach of NICs", "enable Above 4G Decoding and Resizable BAR in the firmware setup"},
 
-	GPUUnsupported: {"this GPU does not support GPUDirect RDMA", "use a data center or professional GPU"},
+	GPUUnsupported: {"GeForce and TITAN GPUs do not support GPUDirect RDMA", "not possible with this GPU: use a data center or professional GPU"},
+	GPUUnified:     {"GPU and CPU share one memory, which NICs do not access through the GPU (GB10)", "GPUDirect RDMA is not possible with this GPU; own RDMA programs register memory of cudaHostAlloc"},
 	FarHostBridge:  {"the nearest eligible NIC is below a different host bridge or root port", "put GPU and NIC below one PCIe switch; NCCL_NET_GDR_LEVEL=PHB makes NCCL try it anyway"},
 	FarNode:        {"the nearest eligible NIC is on another NUMA node", "move the NIC to a slot on the socket of the GPU, best below the same PCIe switch"},
 	NearestDown:    {"the nearest NIC has no ACTIVE port, and the next one is too far away", "bring up the port of the nearest NIC: see RDMAPortDown, RDMANoSubnetManager"},

@@ -43,7 +43,7 @@ func (m *Machine) rocmDMABUF(driver string) (State, Reason) {
 // rocmMechanism returns the mechanism that RCCL would use with a NIC, and its verdict. Whether DMA-BUF or the peer
 // memory client has precedence depends on the version of RCCL, which its file name does not have: NCCL_DMABUF_ENABLE is
 // 1 by default in recent versions, 0 before.
-func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
+func (d *decision) rocmMechanism(nic *NIC) reach {
 	state, why := d.rocmDMABUF(nic.Driver)
 	enabled := d.job.Env.Integer("NCCL_DMABUF_ENABLE", -1)
 	if enabled == 0 && state != Staging {
@@ -52,17 +52,17 @@ func (d *decision) rocmMechanism(nic *NIC) (Mechanism, Verdict) {
 	peer := d.ROCm.Peer
 	switch {
 	case is(peer) && state == Staging:
-		return PeerMem, Verdict{Direct, IsDirect}
+		return reach{PeerMem, Verdict{Direct, IsDirect}}
 	case is(peer) && enabled < 0, is(peer) && state == Unknown: // one of the two
-		return "", Verdict{Direct, IsDirect}
+		return reach{"", Verdict{Direct, IsDirect}}
 	case state == Direct:
-		return DMABUF, Verdict{Direct, IsDirect}
+		return reach{DMABUF, Verdict{Direct, IsDirect}}
 	case state == Unknown:
-		return "", Verdict{Unknown, why}
+		return reach{"", Verdict{Unknown, why}}
 	case peer == nil:
-		return "", Verdict{Unknown, ROCmPeerUnknown}
+		return reach{"", Verdict{Unknown, ROCmPeerUnknown}}
 	}
-	return None, Verdict{Staging, why}
+	return reach{None, Verdict{Staging, why}}
 }
 
 // rocmReceive returns the verdict on the NIC's writes to memory of an AMD GPU. RCCL has the distance limit of NCCL, but

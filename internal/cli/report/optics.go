@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 
@@ -29,6 +28,7 @@ type opticsRow struct {
 	Age       float64 `json:"age_seconds,omitempty"`
 	// AdapterSensor is the module temperature in hwmon of the adapter.
 	AdapterSensor *float64            `json:"adapter_sensor_celsius,omitempty"`
+	SensorLimit   *float64            `json:"adapter_sensor_limit_celsius,omitempty"`
 	Module        *transceiver.Module `json:"module,omitempty"`
 	Passed        []passed            `json:"passed,omitempty"`
 }
@@ -83,8 +83,8 @@ func opticsRows(n *snapshot.Node) []opticsRow {
 func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) opticsRow {
 	r := opticsRow{
 		Device: d.Name, Port: p.Number, Netdev: nd.Name, LinkLayer: p.LinkLayer, State: "not_read",
-		AdapterSensor: moduleSensor(n, d.Name),
 	}
+	r.AdapterSensor, r.SensorLimit = moduleSensor(n, d.Name)
 	r.Active = p.State != nil && *p.State == 4
 	if nd.Member && nd.Up != nil {
 		r.Active = *nd.Up
@@ -114,19 +114,19 @@ func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapsh
 	return r
 }
 
-// moduleSensor returns the sensor of the module that was plugged in when mlx5 was loaded.
-func moduleSensor(n *snapshot.Node, device string) *float64 {
+// moduleSensor returns the sensor of the module that was plugged in when mlx5 was loaded, and its critical limit.
+func moduleSensor(n *snapshot.Node, device string) (celsius, limit *float64) {
 	if n.Sensors == nil {
-		return nil
+		return nil, nil
 	}
 	for i := range n.Sensors.Devices {
 		for _, s := range n.Sensors.Devices[i].Sensors {
-			if n.Sensors.Devices[i].Device == device && strings.HasPrefix(strings.ToLower(s.Name), "module") {
-				return s.Value
+			if n.Sensors.Devices[i].Device == device && s.OfModule() {
+				return s.Value, s.Critical
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func whyNoCage(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) string {
@@ -134,7 +134,7 @@ func whyNoCage(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snaps
 	case d.ManagesNVLink:
 		return "function manages NVLink switches, it has no transceiver"
 	case p.LinkLayer == "InfiniBand":
-		return "transceivers of InfiniBand ports are not exposed by the kernel; use mlxlink -m"
+		return "kernel exposes only the temperature of InfiniBand transceivers (hwmon, if any); use mlxlink -m"
 	case nd.Name == "":
 		return "no netdev in this network namespace"
 	case n.Optics == nil:

@@ -24,7 +24,11 @@ func printOptics(w io.Writer, rows []opticsRow) error {
 		r := &rows[i]
 		if r.Module == nil {
 			if r.AdapterSensor != nil {
-				r.Why += fmt.Sprintf(" (adapter sensor: %.1f °C)", *r.AdapterSensor)
+				r.Why += fmt.Sprintf(" (adapter sensor: %.1f °C", *r.AdapterSensor)
+				if r.SensorLimit != nil {
+					r.Why += fmt.Sprintf(", limit %.1f °C", *r.SensorLimit)
+				}
+				r.Why += ")"
 			}
 			none.Row(portName(r), r.Netdev, r.State, r.Why)
 			continue

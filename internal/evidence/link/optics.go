@@ -34,7 +34,7 @@ var opticsFaults = fault.Kinds{
 	"transceiver_hot/alarm": {Write: transceiverHot, Measure: `port:rdma_transceiver_hot:warning{$port}`},
 	"transceiver_hot/no_limit": {
 		Write:   transceiverHot,
-		Measure: `max by (netdev) (rdma_transceiver_temperature_celsius{$port}) > {transceiver-hot-celsius}`,
+		Measure: `port:rdma_transceiver_temperature:celsius{$port} > {transceiver-hot-celsius}`,
 	},
 }
 
@@ -121,20 +121,30 @@ func transceiverCold(f *fault.Fault) fault.Text {
 // Severity info is that of transceivers without limits.
 func temperature(f *fault.Fault, x *temperatureTexts) fault.Text {
 	now := fmt.Sprintf(celsius, f.Value)
+	sensor := f.Labels["netdev"] == "" // of the adapter: the module of an InfiniBand port
 	reported := limits{f.Rows(`max by (level)
 		(rdma_transceiver_temperature_threshold_celsius{$netdev,level=~"`+x.side+`.*"})`, "level"), celsius}
+	if sensor {
+		reported.rows = f.Rows(`label_replace(port:rdma_transceiver_temperature:limit{$netdev}, "level", "high_alarm", "", "")`)
+	}
 	var e fault.Lines
 	e.Add("Temperature", now+".")
 	e.Add("Transceiver limits", cmp.Or(reported.sentence(), "none reported."))
+	if sensor {
+		e.Add("Source", "sensor of the adapter (hwmon): the kernel reads no transceivers of InfiniBand ports.")
+	}
 	e.Add(x.extreme, f.Text(x.extremeOf30m, celsius+" in the last 30m.", ""))
 	e.Add("Other transceivers", otherTransceivers(f, "rdma_transceiver_temperature_celsius", celsius))
-	e.Add("Not evaluated",
-		"the transceiver at the far end; transceivers of InfiniBand ports, which the kernel does not read.")
+	e.Add("Not evaluated", "the transceiver at the far end.")
+	read := "ethtool -m " + fault.Pasted(f.Labels["netdev"])
+	if sensor {
+		read = "mlxlink -m -d " + fault.Pasted(f.Labels["device"])
+	}
 	t := fault.Text{
 		Summary:     f.AtNetdev() + ": transceiver at " + now,
 		Description: "The transceiver is at " + now,
 		Evidence:    e,
-		Diagnose: "ethtool -m " + fault.Pasted(f.Labels["netdev"]) + " ; rdma_exporter optics ; ipmitool sdr type " +
+		Diagnose: read + " ; rdma_exporter optics ; ipmitool sdr type " +
 			x.sensors + " # as root",
 		Action: x.action,
 	}

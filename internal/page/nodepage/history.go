@@ -40,7 +40,7 @@ var quantities = []struct{ name, expr string }{
 	{receive, "8 * sum by (device, port) (rate(rdma_port_receive_bytes_total[$w]))"},
 	{pausesSwitch, `clamp_max(max by (device, port) (rate(rdma_port_pfc_pause_seconds_total{direction="transmit"}[$w])), 1)`},
 	{pausedBySwitch, `clamp_max(max by (device, port) (rate(rdma_port_pfc_pause_seconds_total{direction="receive"}[$w])), 1)`},
-	{moduleTemperature, "max by (device, port) (rdma_transceiver_temperature_celsius)"},
+	{moduleTemperature, "max by (device, port) (port:rdma_transceiver_temperature:celsius)"},
 	{adapterTemperature, "max by (device) (rdma_device_temperature_celsius)"},
 	{rawBER, `max by (device, port) (port:rdma_link_raw_ber:ratio10m{end="own"})`},
 	{farRawBER, `max by (device, port) (port:rdma_link_raw_ber:ratio10m{end="neighbour"})`},

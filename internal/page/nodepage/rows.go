@@ -181,9 +181,9 @@ func (r *portRow) setPlots(h *History, p *Port, s *scale) {
 	r.Pauses = h.plotPauses(k)
 	var of string
 	r.Temperature, of = h.plotTemperature(p, s)
-	if r.Temperature != nil && of == "adapter" && len(r.Modules) == 0 {
-		r.Modules = append(r.Modules,
-			moduleText{Reading: "adapter " + formatCelsius(h.Lines[adapterTemperature][PortKey{Device: p.Device}][0].Value)})
+	if r.Temperature != nil && len(r.Modules) == 0 {
+		_, points, _ := h.findTemperature(p)
+		r.Modules = append(r.Modules, moduleText{Reading: of + " " + formatCelsius(points[0].Value)})
 	}
 }
 

@@ -1,5 +1,7 @@
 package hostdata
 
+import "strings"
+
 // Health is the devlink health reporters of RDMA devices.
 type Health struct {
 	Reporters []HealthReporter
@@ -29,4 +31,10 @@ type DeviceSensors struct {
 type Sensor struct {
 	Name            string
 	Value, Critical *float64
+}
+
+// OfModule reports whether it is the sensor of a transceiver: mlx5 names it Module and its number.
+func (s *Sensor) OfModule() bool {
+	number, ok := strings.CutPrefix(s.Name, "Module")
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
 }
