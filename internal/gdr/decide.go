@@ -185,9 +185,9 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 	case gpu.Coupled:
 		return Verdict{Direct, DirectForcedPCI}
 	case is(gpu.SmallBAR) && gpu.preAmpere():
-		return Verdict{Direct, DirectFixedBAR}
+		return Verdict{Direct, directFixedBAR}
 	case is(gpu.SmallBAR):
-		return Verdict{Direct, DirectSmallBAR}
+		return Verdict{Direct, directSmallBAR}
 	}
 	return way
 }

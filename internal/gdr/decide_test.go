@@ -127,8 +127,8 @@ var cases = []struct {
 	{"T4 with BAR1 of 256 MiB", hopper, func(m *Machine) {
 		m.GPUs = m.GPUs[:1]
 		m.GPUs[0].Compute, m.GPUs[0].SmallBAR = 75, new(true)
-	}, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectFixedBAR},
-	{"RTX 6000 Ada with a small BAR1", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].SmallBAR = 89, new(true) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectSmallBAR},
+	}, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, directFixedBAR},
+	{"RTX 6000 Ada with a small BAR1", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].SmallBAR = 89, new(true) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, directSmallBAR},
 	{"GeForce", hopper, func(m *Machine) { m.GPUs[0].Model = "NVIDIA GeForce RTX 4090" }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnsupported},
 	{"DGX Spark", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Device = "", 0x2e12 }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnified},
 	{"DGX Spark by its name", hopper, func(m *Machine) { m.GPUs[0].Model = "NVIDIA GB10" }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnified},
@@ -260,8 +260,8 @@ var inWords = map[Reason]string{
 	IsDirect:        "the NIC reads and writes GPU memory directly",
 	DirectCoupled:   "the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)",
 	DirectForcedPCI: "the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)",
-	DirectSmallBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector",
-	DirectFixedBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: a larger BAR1 is not possible with this GPU: register less memory",
+	directSmallBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector",
+	directFixedBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: a larger BAR1 is not possible with this GPU: register less memory",
 
 	PeermemNotLoaded:  "nvidia_peermem is not loaded and DMA-BUF is unavailable: load nvidia_peermem (modprobe nvidia_peermem) and add it to /etc/modules-load.d; if it does not load, reinstall the GPU driver after MLNX_OFED",
 	PeermemInvisible:  "NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable: use NCCL 2.23.4 or newer with nvidia_peermem",

@@ -13,8 +13,8 @@ const (
 	IsDirect        Reason = "direct"
 	DirectCoupled   Reason = "direct_c2c"
 	DirectForcedPCI Reason = "direct_pcie_mapping"
-	DirectSmallBAR  Reason = "direct_bar1_small"
-	DirectFixedBAR  Reason = "direct_bar1_fixed"
+	directSmallBAR  Reason = "direct_bar1_small"
+	directFixedBAR  Reason = "direct_bar1_fixed"
 
 	PeermemNotLoaded  Reason = "peermem_not_loaded"
 	PeermemInvisible  Reason = "peermem_invisible_to_nccl"
@@ -63,8 +63,8 @@ var advices = map[Reason]advice{
 	IsDirect:        {"the NIC reads and writes GPU memory directly", ""},
 	DirectCoupled:   {"the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)", ""},
 	DirectForcedPCI: {"the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)", ""},
-	DirectSmallBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector"},
-	DirectFixedBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "a larger BAR1 is not possible with this GPU: register less memory"},
+	directSmallBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector"},
+	directFixedBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "a larger BAR1 is not possible with this GPU: register less memory"},
 
 	PeermemNotLoaded:  {"nvidia_peermem is not loaded and DMA-BUF is unavailable", "load nvidia_peermem (modprobe nvidia_peermem) and add it to /etc/modules-load.d; if it does not load, reinstall the GPU driver after MLNX_OFED"},
 	PeermemInvisible:  {"NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable", "use NCCL 2.23.4 or newer with nvidia_peermem"},

@@ -15,8 +15,8 @@ import (
 
 // noMechanism are the reasons that mean a missing mechanism for NICs to access GPU memory, which can be fixed.
 var noMechanism = []gdr.Reason{
-	gdr.PeermemNotLoaded, gdr.PeermemInvisible, gdr.GPUWithoutDMABUF, gdr.DriverProprietary, gdr.DriverOld, gdr.KernelOld, gdr.NICDriverLacks,
-	gdr.DMABUFDisabled, gdr.KernelWithoutP2P, gdr.SmallBAR,
+	gdr.PeermemNotLoaded, gdr.PeermemInvisible, gdr.GPUWithoutDMABUF, gdr.DriverProprietary, gdr.DriverOld,
+	gdr.KernelOld, gdr.NICDriverLacks, gdr.DMABUFDisabled, gdr.KernelWithoutP2P, gdr.SmallBAR,
 }
 
 // TestGPUDirectAlertHasTheReasons: the alert on a mechanism that is missing has each reason of that.

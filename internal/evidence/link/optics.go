@@ -125,7 +125,8 @@ func temperature(f *fault.Fault, x *temperatureTexts) fault.Text {
 	reported := limits{f.Rows(`max by (level)
 		(rdma_transceiver_temperature_threshold_celsius{$netdev,level=~"`+x.side+`.*"})`, "level"), celsius}
 	if sensor {
-		reported.rows = f.Rows(`label_replace(port:rdma_transceiver_temperature:limit{$netdev}, "level", "high_alarm", "", "")`)
+		reported.rows = f.Rows(
+			`label_replace(port:rdma_transceiver_temperature:limit{$netdev}, "level", "high_alarm", "", "")`)
 	}
 	var e fault.Lines
 	e.Add("Temperature", now+".")

@@ -181,7 +181,7 @@ func (r *portRow) setPlots(h *History, p *Port, s *scale) {
 	r.Pauses = h.plotPauses(k)
 	var of string
 	r.Temperature, of = h.plotTemperature(p, s)
-	if r.Temperature != nil && len(r.Modules) == 0 {
+	if r.Temperature != nil && len(r.Modules) == 0 && (of == "adapter" || p.LinkLayer == "InfiniBand") {
 		_, points, _ := h.findTemperature(p)
 		r.Modules = append(r.Modules, moduleText{Reading: of + " " + formatCelsius(points[0].Value)})
 	}
