@@ -190,14 +190,18 @@ func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
 	if slices.Sort(out); len(out) > 0 {
 		return out
 	}
-	for i := range l.chains {
-		c := &l.chains[i] // DSCP 0 is that of all other traffic
-		if d := c.class >> 2; d != 0 && (c.job == nil || c.job.certain) && l.carries(c.class) && !slices.Contains(out, d) {
+	if l.traffic != nil && *l.traffic>>2 != 0 && l.carries(int(*l.traffic)) {
+		return []int{int(*l.traffic >> 2)}
+	}
+	out = []int{wantedPortClass(lanes, l) >> 2}
+	for i := range l.chains { // those of jobs only where the map is wrong: a job that starts changes no setting
+		c := &l.chains[i]
+		d := c.class >> 2
+		p, known := mapped(l.q, l.Driver, d)
+		if d != 0 && c.job != nil && c.job.certain && l.carries(c.class) && !slices.Contains(out, d) &&
+			known && p != l.wantedPriority(d) {
 			out = append(out, d)
 		}
-	}
-	if len(out) == 0 {
-		out = append(out, wantedPortClass(lanes, l)>>2)
 	}
 	slices.Sort(out)
 	return out
