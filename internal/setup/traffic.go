@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/words"
 )
 
 // trafficFiles: the traffic class of connections by the RDMA connection manager. The directory of a device exists only
@@ -165,12 +166,12 @@ func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 			if want != byDSCP {
 				return "dcb app flush dev {netdev} dscp-prio"
 			}
-			dscp := guideDSCP
+			dscp, to := guideDSCP, guidePriority
 			if l.lossless {
 				dscp = l.dscps(m.lanes)[0]
-				return fmt.Sprintf("%s %d:%d", mapCommand, dscp, l.wantedPriority(dscp))
+				to = l.wantedPriority(dscp)
 			}
-			return fmt.Sprintf("%s %d:%d", mapCommand, dscp, dscp>>3)
+			return fmt.Sprintf("%s %d:%d", mapCommand, dscp, to)
 		}
 	}
 	return f, true
@@ -228,11 +229,7 @@ func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	}
 	f.meets = f.found == f.want
 	f.set = func(want string) string {
-		words := strings.Fields(want)
-		for i, w := range words {
-			words[i] = values.Shell(w)
-		}
-		return mapCommand + " " + strings.Join(words, " ")
+		return mapCommand + " " + strings.Join(words.Map(strings.Fields(want), values.Shell), " ")
 	}
 	l.contradicting(&f, func(p int) bool { return !f.meets && hasPFC(l.q, p) })
 	return f, true
