@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/words"
 )
 
 // trafficFiles: the traffic class of connections by the RDMA connection manager. The directory of a device exists only
@@ -165,12 +166,12 @@ func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 			if want != byDSCP {
 				return "dcb app flush dev {netdev} dscp-prio"
 			}
-			dscp := guideDSCP
+			dscp, to := guideDSCP, guidePriority
 			if l.lossless {
 				dscp = l.dscps(m.lanes)[0]
-				return fmt.Sprintf("%s %d:%d", mapCommand, dscp, l.wantedPriority(dscp))
+				to = l.wantedPriority(dscp)
 			}
-			return fmt.Sprintf("%s %d:%d", mapCommand, dscp, dscp>>3)
+			return fmt.Sprintf("%s %d:%d", mapCommand, dscp, to)
 		}
 	}
 	return f, true
@@ -190,14 +191,18 @@ func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
 	if slices.Sort(out); len(out) > 0 {
 		return out
 	}
-	for i := range l.chains {
-		c := &l.chains[i] // DSCP 0 is that of all other traffic
-		if d := c.class >> 2; d != 0 && (c.job == nil || c.job.certain) && l.carries(c.class) && !slices.Contains(out, d) {
+	if l.traffic != nil && *l.traffic>>2 != 0 && l.carries(int(*l.traffic)) {
+		return []int{int(*l.traffic >> 2)}
+	}
+	out = []int{wantedPortClass(lanes, l) >> 2}
+	for i := range l.chains { // those of jobs only where the map is wrong: a job that starts changes no setting
+		c := &l.chains[i]
+		d := c.class >> 2
+		p, known := mapped(l.q, l.Driver, d)
+		if d != 0 && c.job != nil && c.job.certain && l.carries(c.class) && !slices.Contains(out, d) &&
+			known && p != l.wantedPriority(d) {
 			out = append(out, d)
 		}
-	}
-	if len(out) == 0 {
-		out = append(out, wantedPortClass(lanes, l)>>2)
 	}
 	slices.Sort(out)
 	return out
@@ -224,11 +229,7 @@ func findDSCPMap(m *machine, l *trafficLane) (f finding, ok bool) {
 	}
 	f.meets = f.found == f.want
 	f.set = func(want string) string {
-		words := strings.Fields(want)
-		for i, w := range words {
-			words[i] = values.Shell(w)
-		}
-		return mapCommand + " " + strings.Join(words, " ")
+		return mapCommand + " " + strings.Join(words.Map(strings.Fields(want), values.Shell), " ")
 	}
 	l.contradicting(&f, func(p int) bool { return !f.meets && hasPFC(l.q, p) })
 	return f, true

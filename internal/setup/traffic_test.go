@@ -271,7 +271,7 @@ func TestOneCause(t *testing.T) {
 		{"job", 3, both(inTree, job("130")), "export NCCL_IB_TC=106 # of the job, or in nccl.conf"},
 		{"PFC off under a job", 3, both(inTree, job("106"), pfc(1)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
 		{"PFC on another under a job", 3, both(inTree, job("106"), pfc(1, 4)), "dcb pfc set dev eth1 prio-pfc all:off 3:on"},
-		{"map under a job of another DSCP", 3, both(inTree, job("96"), moved(1)), ""},
+		{"map, and a job of another DSCP", 3, both(inTree, job("96"), moved(1)), "dcb app replace dev eth1 dscp-prio 26:3"},
 		{"map under a job", 3, both(inTree, job("106"), moved(1)), "dcb app replace dev eth1 dscp-prio 26:3"},
 		{"trust under a job, in-tree", 3, both(inTree, job("106"), pcp), "dcb app replace dev eth1 dscp-prio 26:3"},
 	} {
@@ -314,8 +314,10 @@ func TestHashOfJobs(t *testing.T) {
 	idle, busy, other := rails(2), rails(2), rails(2)
 	startJob(busy, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
 	other.QoS.Netdevs[0].Trust = "pcp"
+	right := rails(2)
+	startJob(right, "slurm/7", map[string]string{"NCCL_IB_TC": "96"}, 0, 1)
 	hash := func(n *snapshot.Node) string { return Hashes(Evaluate(n, nil))[Traffic] }
-	if hash(idle) != hash(busy) || hash(idle) == hash(other) {
+	if hash(idle) != hash(busy) || hash(idle) != hash(right) || hash(idle) == hash(other) {
 		t.Errorf("idle %s, busy %s, set up differently %s", hash(idle), hash(busy), hash(other))
 	}
 }
