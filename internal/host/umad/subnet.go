@@ -40,12 +40,12 @@ func (s subnetClient) Ends(ctx context.Context, device string, port int) (host.I
 	l, err := queryLink(ctx, c, port)
 	if err = errors.Join(err, c.Close()); err != nil {
 		return host.IBLink{
-				Requests: l.Requests,
-			}, &access.Error{
-				Op:   "query",
-				Path: fmt.Sprintf("both ends of the link of %s/%d", device, port),
-				Err:  err,
-			}
+			Requests: l.Requests,
+		}, &access.Error{
+			Op:   "query",
+			Path: fmt.Sprintf("both ends of the link of %s/%d", device, port),
+			Err:  err,
+		}
 	}
 	return l, nil
 }
