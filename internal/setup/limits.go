@@ -130,7 +130,7 @@ func findLaunchers(m *machine) (out []finding) {
 		return nil
 	}
 	for _, l := range m.Setup.Launchers {
-		if !slices.Contains(Launchers, l.Name) {
+		if slices.Contains(Services, l.Name) { // it starts no jobs
 			continue
 		}
 		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
