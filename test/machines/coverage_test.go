@@ -115,8 +115,6 @@ func TestHealthyIsSeen(t *testing.T) {
 		"RDMADeviceHot/critical_limit not_supported",
 		"RDMADeviceMissing/verbs_node not_supported",
 		"RDMAGPUXid/recovery_action not_supported",
-		"RDMAPCIeErrors/fatal not_supported",
-		"RDMAPCIeErrors/recovered not_supported",
 		"RDMATransceiverFault/fault not_supported",
 		"RDMATransceiverFault/unreadable not_supported",
 		"RDMATransceiverHot/alarm not_supported",
@@ -203,7 +201,9 @@ func TestRefusedIsGap(t *testing.T) {
 			"RDMALinkErrors/elsewhere",
 		}},
 		"kernel log": {"dgx-h100-ib", `^kernel/log$`, refuse, "kernel_log", []string{
-			"RDMADeviceFailed/command_timeout", "RDMADeviceFailed/transmit_timeout", "RDMAPCIeErrors/iommu",
+			"RDMADeviceFailed/command_timeout", "RDMADeviceFailed/stopped", "RDMADeviceFailed/transmit_timeout",
+			"RDMADeviceHot/reported", "RDMAHostMisconfigured/module",
+			"RDMAPCIeErrors/fatal", "RDMAPCIeErrors/iommu", "RDMAPCIeErrors/recovered",
 		}},
 		"flow control": {"hgx-h200-roce", `^dcb/`, refuse, "dcb", []string{
 			"RDMADiscards/lossless_priority",

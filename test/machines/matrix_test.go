@@ -83,7 +83,6 @@ var firesInNoFixture = map[string]string{
 	"RDMADeviceFailed/recovered":         "rules/tests/device_firmware_error.test.yml",
 	"RDMALinkFlapping/once":              "rules/tests/link_changes.test.yml: info is in no golden",
 	"RDMALinkErrors/elsewhere":           "rules/tests/link_errors.test.yml",
-	"RDMAPCIeErrors/fatal":               "rules/tests/chains.test.yml",
 	"RDMARetriesExceeded/link_trouble":   "rules/tests/roce_retries.test.yml",
 	"RDMARetriesExceeded/once":           "rules/tests/roce_retries.test.yml",
 	"RDMARetriesExceeded/requests":       "rules/tests/efa.test.yml",
