@@ -293,17 +293,16 @@ func lacksRDMA(r reading.Reads, dir string, had bool) bool {
 	if _, err := r.Host.Files.Link(dir + "/physfn"); err == nil {
 		return false
 	}
-	kind := pci.RDMAKindOf(r.Optional(dir+"/vendor"), r.Optional(dir+"/device"), r.Optional(dir+"/class"))
-	return had || kind != pci.RDMAEthernet || sysfs.BoundDriver(r.Host.Files, dir) == ""
+	return had || rdmaKindOf(r, dir) != pci.RDMAEthernet || sysfs.BoundDriver(r.Host.Files, dir) == ""
 }
 
 // isForRDMA reports whether a function supports RDMA, whatever its driver: one without a driver has no RDMA device.
 func isForRDMA(r reading.Reads, function string) bool {
-	if !pci.IsAddress(function) {
-		return false
-	}
-	dir := sysfs.PCIDir + function
-	return pci.RDMAKindOf(r.Optional(dir+"/vendor"), r.Optional(dir+"/device"), r.Optional(dir+"/class")) != ""
+	return pci.IsAddress(function) && rdmaKindOf(r, sysfs.PCIDir+function) != ""
+}
+
+func rdmaKindOf(r reading.Reads, dir string) pci.RDMAKind {
+	return pci.RDMAKindOf(r.Optional(dir+"/vendor"), r.Optional(dir+"/device"), r.Optional(dir+"/class"))
 }
 
 // functionOfNetdev returns the PCI function of a netdev, or that above its auxiliary device; empty: none, or the netdev

@@ -143,9 +143,7 @@ func (s *Seen) Notices() (out []string) {
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{
 		explainNoDevice(s.NoDevice), s.Failed.describe(), s.describeUnknown(), s.describeStack(), s.Rates.describe(),
-		s.Rates.describeSlowModes(),
-		s.describeFirmwareFirst(),
-		s.Functions.describeLeftOut(), s.Functions.describeReduced(),
+		s.Rates.describeSlowModes(), s.describeFirmwareFirst(), s.Functions.describeLeftOut(), s.Functions.describeReduced(),
 	} {
 		if note != "" {
 			out = append(out, note)

@@ -32,7 +32,7 @@ func unprinted(line string) string {
 
 // reported is what the kernel prints before the lines of a report of the host's firmware, with the number of the report
 // (drivers/acpi/apei/ghes.c, __ghes_print_estatus). Reports without a number are of the boot before (bert.c).
-var reported = lazy.Regexp(`^\{(\d{1,9})\}\[Hardware Error\]: *`)
+var reported = lazy.Regexp(`^\{\d{1,9}\}\[Hardware Error\]: *`)
 
 // ofFirmware stands for it in a message, whatever the number.
 const ofFirmware = "[Hardware Error]: "

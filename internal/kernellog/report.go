@@ -42,11 +42,12 @@ const (
 	uncorrectableBits = 0x07ff0030
 )
 
-// line takes a line and what Parse made of it. mine tells that it is of a report, and what to make of it instead.
+// line takes a line and what Parse made of it. mine reports whether it is of a report, which e and found then are of.
 func (r *firmwareReport) line(at time.Duration, line string, parsed Event, ok bool) (e Event, found, mine bool) {
 	line = unprinted(line)
-	if m := reported().FindStringSubmatch(line); m != nil {
-		return r.record(at, m[1], line[len(m[0]):], parsed, ok)
+	if head := reportNumber(line); head != "" {
+		number, _, _ := strings.Cut(head, "}")
+		return r.record(at, number, line[len(head):], parsed, ok)
 	}
 	m := []string(nil)
 	if ok && parsed.Kind == PCIeFirmware {

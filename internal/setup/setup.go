@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/words"
 )
 
 // Check is a setting.
@@ -175,7 +176,7 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 		r.State = hostdata.SetupOK
 	}
 	if f.want != "" {
-		r.Evidence = values.Join(f.because, f.evidence)
+		r.Evidence = words.Join("; ", f.because, f.evidence)
 	}
 	if f.contradicts && !f.meets {
 		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
@@ -191,7 +192,7 @@ func (c *Check) row(f finding, wants Wants) (r hostdata.SetupRow, ok bool) {
 				other, why = f.instead(want)
 			}
 			if other != "" {
-				r.Wanted, r.Evidence = other, values.Join(why, f.evidence)
+				r.Wanted, r.Evidence = other, words.Join("; ", why, f.evidence)
 			}
 			if other != "" || values.Accepts(want, f.found) {
 				r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts = hostdata.SetupOK, "info", "", nil, nil

@@ -154,7 +154,7 @@ func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 	}
 	class, err := strconv.Atoi(f.found)
 	switch c := m.chain(l.roce, l.q, class, nil); {
-	case err != nil: // not set: jobs may set one, and their rows tell whether it is right
+	case err != nil: // not set: jobs may set one, and their rows report whether it is right
 		f.meets = usual == "" && len(l.chains) > 0
 		f.contradicts = slices.ContainsFunc(l.chains, func(c chain) bool { _, ok := l.lossy(&c); return ok })
 	case l.q.PFC == nil && usual != "":

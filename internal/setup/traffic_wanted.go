@@ -2,6 +2,7 @@ package setup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,9 +106,7 @@ func (l *trafficLane) carries(class int) bool {
 func wantedClass(lanes ...*trafficLane) int {
 	var dscps []int
 	for _, l := range lanes {
-		for d := range l.intent.site {
-			dscps = append(dscps, d)
-		}
+		dscps = slices.AppendSeq(dscps, maps.Keys(l.intent.site))
 	}
 	slices.Sort(dscps)
 	dscps = append(dscps, guideDSCP)

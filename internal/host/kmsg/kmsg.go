@@ -43,7 +43,7 @@ type Kmsg struct {
 	last    time.Time
 	next    uint64 // number of the next record; 0: unknown
 	join    kernellog.Joiner
-	newest  host.KernelEvent // the record that was read last, without its event
+	newest  record // examined
 	events  []host.KernelEvent
 	lost    uint64
 	dropped uint64
@@ -55,6 +55,13 @@ type Kmsg struct {
 // NewKmsg returns the kernel log of a tree, which is opened at the first read.
 func NewKmsg(t *rooted.Tree) *Kmsg {
 	return &Kmsg{fd: -1, open: func() (int, error) { return t.Open(kmsgFile, unix.O_RDONLY|unix.O_NONBLOCK) }}
+}
+
+// record is a line of the log.
+type record struct {
+	seq  uint64
+	at   time.Duration // since boot
+	text string
 }
 
 func (k *Kmsg) KernelLog(context.Context) (host.KernelLogReading, error) {
@@ -114,31 +121,30 @@ func (k *Kmsg) record(b []byte) {
 		k.skipped++
 		return
 	}
-	record := host.KernelEvent{Seq: seq, At: at, Line: strings.ToValidUTF8(text, "?")}
-	k.newest = record
+	k.newest = record{seq, at, text}
 	e, ok := k.join.Line(at, text)
 	if !ok {
 		return
 	}
 	e.PCIAddress = cmp.Or(e.PCIAddress, function)
-	record.Event = e
-	k.add(record)
+	k.add(e)
 }
 
-func (k *Kmsg) add(e host.KernelEvent) {
+// add keeps the event of the newest record.
+func (k *Kmsg) add(e kernellog.Event) {
 	if len(k.events) == host.MaxKernelEvents {
 		k.events = k.events[:copy(k.events, k.events[1:])]
 		k.dropped++
 	}
-	k.events = append(k.events, e)
+	k.events = append(k.events, host.KernelEvent{
+		Seq: k.newest.seq, At: k.newest.at, Event: e, Line: strings.ToValidUTF8(k.newest.text, "?"),
+	})
 }
 
 // flush takes the report at the end of the log whose last line is not printed yet.
 func (k *Kmsg) flush() {
 	if e, ok := k.join.Flush(); ok {
-		record := k.newest
-		record.Event = e
-		k.add(record)
+		k.add(e)
 	}
 }
 

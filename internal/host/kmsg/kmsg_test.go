@@ -89,7 +89,6 @@ func TestKernelLog(t *testing.T) {
 	}
 }
 
-// TestKernelLogIsBounded: the oldest events go first.
 // TestKernelLogAtItsEnd: registers of a PCIe error whose last line is not printed yet are counted once.
 func TestKernelLogAtItsEnd(t *testing.T) {
 	k, send := kmsgOf(t)
@@ -108,6 +107,7 @@ func TestKernelLogAtItsEnd(t *testing.T) {
 	}
 }
 
+// TestKernelLogIsBounded: the oldest events go first.
 func TestKernelLogIsBounded(t *testing.T) {
 	k := &Kmsg{credit: host.MaxKernelEvents + 5}
 	for i := range host.MaxKernelEvents + 5 {

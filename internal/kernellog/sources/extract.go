@@ -32,7 +32,7 @@ var literal = regexp.MustCompile(`"((?:[^"\\\n]|\\.)*)"`)
 // tagged are the definitions of what a file puts before its messages.
 var tagged = regexp.MustCompile(`(?m)^#define (dev|pr)_fmt\((\w+)\)\s+(?:"([^"%]*)" |(pr_fmt))?`)
 
-// argument is what stands before the format of a message: macros for other than text.
+// formatStart is the begin of the format among the arguments, after a macro for its level.
 var formatStart = regexp.MustCompile(`(?:^|,)\s*((?:[A-Z_][A-Z0-9_]*\s+)?"(?s:.*))`)
 
 // extract returns the messages of a directory of a kernel's source, or of a file.
@@ -90,15 +90,20 @@ func extractFile(file string, data []byte) (out []message) {
 	return out
 }
 
+var (
+	severeLevel    = regexp.MustCompile(`^\s*KERN_(EMERG|ALERT|CRIT|ERR|WARNING)\b`)
+	severeArgument = regexp.MustCompile(`^[^,]*,\s*(ERROR|WARN)\b`)
+)
+
 // severe reports whether a message has severity warning or above.
 func severe(macro, arguments string) bool {
 	switch macro {
 	case "printk", "en_print":
-		return regexp.MustCompile(`^\s*KERN_(EMERG|ALERT|CRIT|ERR|WARNING)\b`).MatchString(arguments)
+		return severeLevel.MatchString(arguments)
 	case "nv_printf", "NV_DEV_PRINTF", "NV_DEV_PRINTF_STATUS":
 		return strings.Contains(arguments, "NV_DBG_ERRORS") || strings.Contains(arguments, "NV_DBG_WARNINGS")
 	case "NVSWITCH_PRINT":
-		return regexp.MustCompile(`^[^,]*,\s*(ERROR|WARN)\b`).MatchString(arguments)
+		return severeArgument.MatchString(arguments)
 	}
 	return true
 }

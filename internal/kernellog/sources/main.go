@@ -67,7 +67,7 @@ func list(root, only string, all bool) (unknown int, err error) {
 		messages = slices.CompactFunc(messages, func(a, b message) bool { return a.file == b.file && a.format == b.format })
 		counts := map[string]int{}
 		for _, m := range messages {
-			what := s.judge(m)
+			what := s.classify(m)
 			counts[strings.TrimSuffix(strings.Fields(what)[0], ":")]++
 			if what == "unknown" || all {
 				fmt.Printf("%s\t%s %s\t%s\t%s\n", what, m.file, m.function, m.macro, m.format)
@@ -82,8 +82,8 @@ func list(root, only string, all bool) (unknown int, err error) {
 	return unknown, nil
 }
 
-// judge returns "kind KIND", "silent: REASON" or "unknown".
-func (s *subsystem) judge(m message) string {
+// classify returns "kind KIND", "silent: REASON" or "unknown".
+func (s *subsystem) classify(m message) string {
 	for _, line := range s.lines(m) {
 		if e, ok := kernellog.Parse(line); ok {
 			return "kind " + string(e.Kind)

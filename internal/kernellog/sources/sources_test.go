@@ -58,14 +58,14 @@ func TestJudge(t *testing.T) {
 	} {
 		s := subsystem{driver: c.driver}
 		m := message{macro: c.macro, format: c.format, tag: c.tag, function: "probe", file: "x.c"}
-		if got := s.judge(m); got != c.want {
+		if got := s.classify(m); got != c.want {
 			t.Errorf("%s, %s: %s, want %s", c.driver, c.format, got, c.want)
 		}
 	}
 	m := message{file: "core/diag/fw_tracer.c", function: "init", macro: "mlx5_core_warn", format: "FWTracer: Failed"}
 	for driver, want := range map[string]string{"mlx5_core": "silent: " + debugging, "mlx4_core": "unknown"} {
 		s := subsystem{driver: driver}
-		if got := s.judge(m); got != want {
+		if got := s.classify(m); got != want {
 			t.Errorf("%s: %s, want %s", driver, got, want)
 		}
 	}

@@ -87,6 +87,7 @@ func IsClass(text string) bool {
 	return err == nil && n >= 0 && n < 256
 }
 
+// IsNumber reports whether a text is a number of 32 bits.
 func IsNumber(text string) bool {
 	_, err := strconv.ParseUint(text, 10, 32)
 	return err == nil
@@ -148,9 +149,4 @@ func hexAddress(text string) (netip.Addr, bool) {
 	}
 	slices.Reverse(b)
 	return netip.AddrFromSlice(b)
-}
-
-// Join joins the parts of a text that are not empty.
-func Join(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }

@@ -15,7 +15,7 @@ type KernelLog struct {
 // FirmwareFirst reports whether the firmware of the host handles PCIe errors: the log has records of it (ACPI, APEI).
 func (l *KernelLog) FirmwareFirst() bool {
 	return l != nil && slices.ContainsFunc(l.Counts, func(c KernelLogCount) bool {
-		return c.Kind == "pcie_firmware_first" || c.Driver == "ghes"
+		return c.Kind == "pcie_firmware_first"
 	})
 }
 
