@@ -135,17 +135,15 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 			continue
 		}
 		c.next = e.Seq + 1
-		if e.Kind == kernellog.DriverLoaded {
-			c.forget(e.PCIAddress)
-		}
 		key, ours := c.key(r, &e.Event)
-		if !ours {
-			continue
-		}
-		if e.Kind.Ends() {
+		if e.Kind.Ends() { // of a function that this exporter does not watch, too: it may have watched its fault
 			c.resolve(&key)
 		}
 		if e.Kind == kernellog.DriverLoaded {
+			c.forget(e.PCIAddress)
+			continue
+		}
+		if !ours {
 			continue
 		}
 		k := c.counts[key]

@@ -365,4 +365,10 @@ func TestKernelLogOfProbe(t *testing.T) {
 	if got := unresolved(read(t)); got != "0000:22:00.0 ice probe_failed" {
 		t.Error(got)
 	}
+	log.reading.Events = append(log.reading.Events, host.KernelEvent{
+		Seq: 5, Event: kernellog.Event{Kind: kernellog.RecoveryEnded, Driver: "ice", PCIAddress: "0000:22:00.0"},
+	})
+	if got := unresolved(read(t)); got != "" {
+		t.Errorf("recovered: %s", got)
+	}
 }
