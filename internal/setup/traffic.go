@@ -2,6 +2,7 @@ package setup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -180,9 +181,7 @@ func findTrust(m *machine, l *trafficLane) (f finding, ok bool) {
 // dscps returns the DSCPs that packets of a lossless lane are to have: of the site configuration, the port or the
 // jobs.
 func (l *trafficLane) dscps(lanes []*trafficLane) (out []int) {
-	for d := range l.intent.site {
-		out = append(out, d)
-	}
+	out = slices.Collect(maps.Keys(l.intent.site))
 	for _, d := range l.intent.pinned {
 		if d != 0 && !slices.Contains(out, d) {
 			out = append(out, d)
