@@ -174,7 +174,7 @@ func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapsh
 	c.expect(links, targets)
 	for d, p := range snapshot.PortsOf(devices) {
 		if id := lastingID(d, p.Number, ""); id != "" {
-			p.WasActive = c.memory.WasActive(id)
+			p.WasActive, p.EarlierLayer = c.memory.WasActive(id), c.memory.EarlierLayer(id)
 			if p.Idle == "" && c.memory.IsIdle(id) {
 				p.Idle = snapshot.IdleAccepted
 			}

@@ -78,7 +78,7 @@ func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version,
 		ports = ports[1:]
 		p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
 		p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
-		p.Idle = w.Idle
+		p.Idle, p.EarlierLayer = w.Idle, w.EarlierLayer
 		for n := range p.Netdev {
 			p.Netdev[n].Expected = w.Netdev[n].Expected
 		}

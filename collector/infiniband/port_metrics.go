@@ -20,6 +20,9 @@ var (
 	portWasActive = metric.Asks(source.PortFiles, metric.Port("rdma_port_was_active",
 		"Whether the port has been ACTIVE at any reading, in this run or in an earlier one recorded in the state directory.",
 		"ports/N/state over time; the state directory"))
+	portEarlierLayer = metric.Beside("rdma_port_state_id", metric.Port("rdma_port_earlier_link_layer_info",
+		"Link layer of the port when it was first ACTIVE, as recorded in the state directory, while it has another one and other ports of its board have kept theirs. Absent for others.",
+		"ports/N/link_layer over time; the state directory", "link_layer"))
 	portPinnedActive = metric.Beside("rdma_port_state_id", metric.Port("rdma_port_pinned_active",
 		"1 for a port pinned ACTIVE in --config.file. Absent for others.", "--config.file, active"))
 	portAdminUp = metric.Beside("rdma_port_state_id", metric.Asks(source.Netdev, metric.Port("rdma_port_admin_up",
@@ -88,7 +91,7 @@ var (
 
 	portDescs = []*metric.Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp,
-		portIPoIBState, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
+		portEarlierLayer, portIPoIBState, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portActiveMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
@@ -115,6 +118,7 @@ func emitPort(s metric.Sink, d *snapshot.Device, p *snapshot.Port, port string) 
 	metric.EmitNumber(s, portLogicalState, p.State, d.Name, port)
 	metric.EmitNumber(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, metric.BoolValue(p.WasActive), d.Name, port)
+	metric.EmitIf(s, p.EarlierLayer != "", portEarlierLayer, d.Name, port, p.EarlierLayer)
 	metric.EmitIf(s, p.PeersActive, portPeersActive, d.Name, port)
 	metric.EmitIf(s, p.PinnedActive, portPinnedActive, d.Name, port)
 	metric.EmitRate(s, portRate, p.Rate, d.Name, port)

@@ -75,7 +75,7 @@ func (r *Report) formatTable(s Style) string {
 	for i, f := range slices.Concat(r.Findings, r.Pending) {
 		rows = append(rows, []string{f.Severity, f.State, f.formatLasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
 		for _, e := range f.Explains {
-			why := words.Spaced(e.Reason) + ": consequence of " + f.Alert + ", no alert of its own"
+			why := words.Spaced(e.Reason) + ": told by " + f.Alert + ", no alert of its own"
 			rows = append(rows, []string{"", "explained", "", e.Alert, Where(e.Labels), why})
 		}
 		if !s.Short {

@@ -25,9 +25,9 @@ type Accepted struct {
 // ErrNotRead is the error of Accept before the devices have been read.
 var ErrNotRead = errors.New("RDMA devices have not been read yet: differences are unknown")
 
-// Accept discards remembered state that differs from the last reading: links that are down or slower, functions that
-// are missing or renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links, roles
-// and baselines. With dry nothing is changed. unknown are the names without remembered state.
+// Accept discards remembered state that differs from the last reading: links that are down, slower or of another link
+// layer, functions that are missing or renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it
+// discards all links, roles and baselines. With dry nothing is changed. unknown are the names without remembered state.
 func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,8 +37,8 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 	}
 	if dry {
 		m = &Memory{
-			data: clone(m.data), changed: make(chan struct{}, 1), seen: m.seen, active: m.active, down: m.down,
-			listed: m.listed,
+			data: clone(m.data), changed: make(chan struct{}, 1), seen: m.seen, active: m.active, layers: m.layers,
+			down: m.down, listed: m.listed,
 		}
 	}
 	matched := map[string]bool{}
@@ -57,7 +57,7 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 	}
 	out.Links = forget(m, m.data.Links, func(id string, l LinkRecord) bool {
 		rate, active := m.active[id]
-		return linkNamed(id, l.Device, l.Port) || all && (!active || rate < l.Rate)
+		return linkNamed(id, l.Device, l.Port) || all && (!active || rate < l.Rate || m.hasFlipped(id, l.LinkLayer))
 	})
 	ports := map[string]bool{}
 	for _, l := range out.Links {

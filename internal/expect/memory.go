@@ -34,9 +34,10 @@ type RoleRecord struct {
 
 // LinkRecord is the memory of a link.
 type LinkRecord struct {
-	Device string `json:"device"` // name when last ACTIVE
-	Port   int    `json:"port"`
-	Netdev string `json:"netdev,omitempty"` // of a bond's member
+	Device    string `json:"device"` // name when last ACTIVE
+	Port      int    `json:"port"`
+	Netdev    string `json:"netdev,omitempty"`     // of a bond's member
+	LinkLayer string `json:"link_layer,omitempty"` // when it was first ACTIVE, until Observe adopts another
 	Mark
 	ActiveSince time.Time `json:"active_since"` // when it was first ACTIVE
 	MarkedAt    time.Time `json:"marked_at"`    // when it reached the mark
@@ -91,6 +92,7 @@ type Memory struct {
 	changed chan struct{}         // holds a token while there is something to store
 	seen    map[string]bool       // keys of the functions present at the last reading
 	active  map[string]float64    // rates of the links ACTIVE at the last reading, by Link.ID; infinite: unknown
+	layers  map[string]string     // link layers of links of a board at the last reading, by Link.ID
 	down    map[string]IdleRecord // ports that can be accepted as not in use, by Link.ID
 	listed  map[string]bool       // UUIDs of the GPUs that NVML listed at the last reading
 }
@@ -193,6 +195,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	now = now.UTC().Truncate(time.Second)
 	m.active = map[string]float64{}
 	m.observeIdle(links)
+	m.adoptLayers(links)
 	for i := range links {
 		l := &links[i]
 		if l.ID == "" || !l.Active {
@@ -208,6 +211,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 			r.ActiveSince = now
 		}
 		r.Device, r.Port, r.Netdev = l.Device, l.Port, l.Netdev
+		r.LinkLayer = cmp.Or(r.LinkLayer, l.Kind.LinkLayer)
 		if l.Rate != nil && *l.Rate > r.Rate {
 			r.Mark, r.MarkedAt = l.currentMark(), now
 		}

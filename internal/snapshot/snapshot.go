@@ -194,6 +194,7 @@ type Port struct {
 	Age           time.Duration // of the state and related values; 0: read in this round
 	Unread        bool          // the state could not be read, and the last one is too old
 	LinkLayer     string        // link_layer: InfiniBand, Ethernet, Unknown
+	EarlierLayer  string        // LinkLayer before, if another port of the board has kept it; empty: the same
 	State         *uint64       // state, enum ib_port_state
 	PhysicalState *uint64       // phys_state, enum ib_port_phys_state
 	WasActive     bool          // State was ACTIVE at an earlier reading

@@ -60,6 +60,9 @@ func portDown(f *fault.Fault) fault.Text {
 	if id, ok := f.Number(physicalState); ok {
 		physical = ", physical state " + stateOf(physicalStates, id).name
 	}
+	if layer, ok := f.OtherLinkLayer(); ok {
+		physical += ", " + layer.Summary()
+	}
 	action, elsewhere := actionOfDown(f, setDown)
 	t := fault.Text{
 		Summary: f.Where() + ": port state " + name + ", expected ACTIVE" + physical +
@@ -126,6 +129,9 @@ func evidenceOfDown(f *fault.Fault, setDown bool) fault.Lines {
 	}
 	if setDown {
 		addNetdevsSetDown(f, &e)
+	}
+	if layer, ok := f.OtherLinkLayer(); ok {
+		e.Add("Link layer", layer.Evidence())
 	}
 	reasons := `max by (netdev, reason, detail) (rdma_port_link_down_reason_info{$port})`
 	for _, r := range f.Rows(reasons, "netdev", "reason", "detail") {
@@ -198,6 +204,9 @@ func actionOfDown(f *fault.Fault, setDown bool) (action string, elsewhere bool) 
 	if setDown {
 		return setUp(f), true
 	}
+	if layer, ok := f.OtherLinkLayer(); ok {
+		return "The cable is not at fault: the port has another link layer than its switch. " + layer.Action(f), true
+	}
 	for _, c := range causesOfDown {
 		if f.Has(c.found) {
 			return strings.ReplaceAll(c.action, "$device", fault.Pasted(f.Labels["device"])), true
@@ -209,12 +218,6 @@ func actionOfDown(f *fault.Fault, setDown bool) (action string, elsewhere bool) 
 
 // causesOfDown are causes of a port that is down, with what to do; $device is its name. The first one found counts.
 var causesOfDown = []struct{ found, action string }{
-	{
-		`port:rdma_port_link_layer:alike{$port} and on (cluster, instance, job, port, link_layer, board_id, function) ` +
-			`port:rdma_port_link_layer:odd`,
-		"Correct the link layer first: it differs from that of the siblings (RDMAPortMisconfigured), and the cable is " +
-			"probably not at fault.",
-	},
 	{
 		`rdma_device_info{driver=~"efa|mana|erdma",$device}`,
 		"The device has no cable: drain the host, stop and start the instance, which moves it to other hardware, and " +

@@ -31,7 +31,8 @@ var opticsFaults = fault.Kinds{
 		Measure: `port:rdma_transceiver_temperature:errors{$port} ` +
 			`or port:rdma_transceiver_temperature:alarm{$port}`,
 	},
-	"transceiver_hot/alarm": {Write: transceiverHot, Measure: `port:rdma_transceiver_hot:warning{$port}`},
+	"transceiver_hot/alarm":         {Write: transceiverHot, Measure: `port:rdma_transceiver_hot:warning{$port}`},
+	"transceiver_hot/warning_limit": {Write: transceiverHot, Measure: `port:rdma_transceiver_hot:info{$port}`},
 	"transceiver_hot/no_limit": {
 		Write:   transceiverHot,
 		Measure: `port:rdma_transceiver_temperature:celsius{$port} > {transceiver-hot-celsius}`,
@@ -53,6 +54,7 @@ const temperatureNow = `max(rdma_transceiver_temperature_celsius{$netdev})`
 type temperatureTexts struct {
 	side           string // of the limits
 	beyondAlarm    string
+	beyondWarning  string // empty: no alert at this limit
 	standard       string // limit of a transceiver that reports none
 	beyondStandard string
 	rated          string // what such a transceiver may be rated for
@@ -65,6 +67,7 @@ type temperatureTexts struct {
 var hot = temperatureTexts{
 	side:           "high",
 	beyondAlarm:    "at or above its alarm limit",
+	beyondWarning:  "at or above its warning limit",
 	standard:       "{transceiver-hot-celsius} °C",
 	beyondStandard: "above",
 	rated:          "more",
@@ -102,7 +105,7 @@ func transceiverHot(f *fault.Fault) fault.Text {
 		t.Description += ". Its links have no errors yet"
 		t.DrainReason = "The link has no errors; cordon the host if the temperature keeps rising."
 	default:
-		t.DrainReason = "The transceiver may be rated for this temperature."
+		t.DrainReason = "The link works, and the transceiver has not reached its alarm."
 	}
 	t.Description += ". Heat ages lasers, lowers their power and shifts their wavelength: errors, then loss of the " +
 		"link. Many transceivers disable their lasers at the alarm."
@@ -149,14 +152,19 @@ func temperature(f *fault.Fault, x *temperatureTexts) fault.Text {
 			x.sensors + " # as root",
 		Action: x.action,
 	}
-	if f.Labels["severity"] == "info" {
+	level, beyond := "alarm", x.beyondAlarm
+	if f.Labels["reason"] == "warning_limit" {
+		level, beyond = "warning", x.beyondWarning
+	}
+	limit := reported.at(x.side + "_" + level)
+	if f.Labels["severity"] == "info" && level == "alarm" {
 		t.Summary += " (limit " + x.standard + ", transceiver reports none)"
 		t.Description += ", " + x.beyondStandard + " " + x.standard + ", the default for a transceiver that reports no " +
 			"limits; it may be rated for " + x.rated
 		t.Measured, t.Limit = now, x.standard
-	} else if limit := reported.at(x.side + "_alarm"); limit != "" {
-		t.Summary += " (alarm limit " + limit + ")"
-		t.Description += ", " + x.beyondAlarm + " of " + limit
+	} else if limit != "" {
+		t.Summary += " (" + level + " limit " + limit + ")"
+		t.Description += ", " + beyond + " of " + limit
 		t.Measured, t.Limit = now, limit
 	}
 	return t

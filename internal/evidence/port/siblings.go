@@ -150,49 +150,31 @@ func diagnoseIPoIB(netdevs []string) string {
 	return cmp.Or(strings.Join(commands, " ; "), "ip -d link show type ipoib") + " # as root"
 }
 
-// otherLinkLayers are the link layers that ports do not have, with their settings of LINK_TYPE.
-var otherLinkLayers = map[string]struct{ name, setting string }{
-	"Ethernet":   {"InfiniBand", "1 (InfiniBand)"},
-	"InfiniBand": {"Ethernet", "2 (Ethernet)"},
-}
-
 func linkLayerDiffers(f *fault.Fault) fault.Text {
+	layer, _ := f.OtherLinkLayer()
+	active := f.Has(`rdma_port_state_id{$port} == 4`)
 	var e fault.Lines
-	headline, sentence, setting := " differs from its siblings", "", "1 for InfiniBand, 2 for Ethernet"
-	if layer := f.LabelOf(`port:rdma_port_link_layer:alike{$port}`, "link_layer"); layer != "" {
-		other := otherLinkLayers[layer]
-		siblings := siblingsOf(f, other.name)
-		headline, setting = " "+layer+" (expected "+other.name+" by siblings)", other.setting
-		sentence = "The port is configured for " + layer + ", " + strconv.Itoa(len(siblings)) +
-			" siblings of the same board for " + other.name + ". "
-		e.Add("Expected", other.name+", by siblings ("+strings.Join(siblings, ", ")+", same board).")
-	}
-	for _, r := range f.Rows(`max by (role_source) (rdma_port_info{$port})`) {
+	e.Add("Link layer", layer.Evidence())
+	for _, r := range f.Rows(`max by (role_source) (rdma_port_info{role="compute",$port})`) {
 		e.Add("Role", "compute, by "+r.Labels["role_source"]+".")
 	}
 	e.Add("Not evaluated", "whether the card can change its link layer, ports of other roles.")
-	pci := f.LabelOf(`max by (pci_address) (rdma_device_info{$device})`, "pci_address")
-	device := fault.When(pci != "", " -d "+pci)
-	return fault.Text{
-		Summary: f.WhereAll() + ": port not ACTIVE, link layer" + headline,
-		Description: sentence + "The port cannot come up: a switch of the other link layer is at the far end of its " +
-			"cable. RDMAPortDown fires as well where the port is expected to be ACTIVE; the cable is not at fault.",
-		Evidence: e,
-		Diagnose: "mlxconfig" + device + " query | grep LINK_TYPE # as root, needs MFT",
-		Action: "Drain the host and set the link type: mlxconfig" + device + " set LINK_TYPE_P1=" + setting +
-			"; LINK_TYPE_P2 for the second port of a card. Then reset the card: mlxfwreset" + device + " reset, or power " +
-			"the host off and on. If the port is meant for something else, pin its role in --config.file.",
+	t := fault.Text{
+		Summary: f.WhereAll() + ": " + fault.When(!active, "port not ACTIVE, ") + layer.Summary(),
+		Description: "The port is configured for " + layer.Has + ", its siblings of the same board for " + layer.Expected +
+			". The port cannot come up: a switch of the other link layer is at the far end of its cable, which is not at " +
+			"fault.",
+		Evidence:    e,
+		Diagnose:    layer.Diagnose(f),
+		Action:      layer.Action(f) + " If it is meant to stay as it is, " + layer.Keep(f) + ".",
 		DrainReason: "No job can use this port before the card is reset.",
 	}
-}
-
-// siblingsOf returns the ports alike that have a link layer.
-func siblingsOf(f *fault.Fault, layer string) (out []string) {
-	for _, s := range f.Rows(`port:rdma_port_link_layer:alike{link_layer="`+layer+`",$host} `+
-		`and on (port, board_id, function) port:rdma_port_link_layer:alike{$port}`, "device") {
-		out = append(out, fault.PortName(s))
+	if active {
+		t.Description = "The port was " + layer.Expected + " and is ACTIVE as " + layer.Has + "; other ports of the same " +
+			"board on this host have kept their link layer. Jobs that use all ports alike do not reach their peers over it."
+		t.DrainReason = "New jobs cannot use this port together with the others."
 	}
-	return out
+	return t
 }
 
 func mtuMismatch(f *fault.Fault) fault.Text {
