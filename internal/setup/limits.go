@@ -166,7 +166,7 @@ func (m *machine) allJobs() (out []jobProcess) {
 	if m.GDR == nil {
 		return nil
 	}
-	text, _ := m.text(ncclConf)
+	text, _ := m.files.Text(ncclConf)
 	host := nccl.ParseConf(text)
 	for i := range m.GDR.Processes {
 		p := &m.GDR.Processes[i]

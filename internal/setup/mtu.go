@@ -230,9 +230,9 @@ func (m *machine) allIPoIBs() (out []ipoib) {
 			}
 			x := ipoib{object: object{device: p.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
 			file := path.Join("sys/class/infiniband", p.Name, "device/net", nd.Name, "mode")
-			x.mode, _ = m.text(file)
-			x.unread = m.unread(file)
-			if address, ok := m.text(path.Join(path.Dir(file), "address")); ok {
+			x.mode, _ = m.files.Text(file)
+			x.unread = m.files.Unread(file)
+			if address, ok := m.files.Text(path.Join(path.Dir(file), "address")); ok {
 				flags, err := strconv.ParseUint(strings.Split(address, ":")[0], 16, 8)
 				x.datagramOnly = err == nil && flags&flagRC == 0
 			}
