@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
@@ -232,6 +233,16 @@ var variants = []variant{
 		for i := range n.Modules.Nodes {
 			n.Modules.Nodes[i].Mode = "0600"
 		}
+		return true
+	}},
+	{name: "a job outside of the group of the nodes", change: func(n *snapshot.Node) bool {
+		if n.Modules == nil || n.GDR == nil {
+			return false
+		}
+		for i := range n.Modules.Nodes {
+			n.Modules.Nodes[i].Mode, n.Modules.Nodes[i].Groups = "0660", []uint32{110}
+		}
+		n.GDR.Processes = append(n.GDR.Processes, accel.Process{PID: 1 << 20, Job: "slurm/1000", HasNCCL: true, MayOpen: new(false)})
 		return true
 	}},
 	{name: "opensm, no ib_umad", change: func(n *snapshot.Node) bool {
