@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	openibFile = "etc/infiniband/openib.conf" // of openibd of MLNX_OFED: IPOIB_LOAD=yes
+	openibFile = "etc/infiniband/openib.conf" // of openibd of MLNX_OFED
 	diagsDir   = "etc/infiniband-diags"
+	fabricUnit = "rdma_exporter-fabric.service"
 	// operatorDir has the driver that the GPU operator's container has installed. It also loads the peer memory module.
 	operatorDir = "run/nvidia/driver"
 )
@@ -31,12 +32,12 @@ var bootChecks = []Check{
 		find:   findPeermemAtBoot,
 	},
 	{
-		ID: "modules_persistent", Domain: Stack, Name: "loading of IPoIB at boot",
+		ID: "modules_persistent", Domain: Stack, Name: "loading of InfiniBand modules at boot",
 		Read:   "as peermem_persistent; /etc/rdma/modules (rdma-core), /etc/infiniband/openib.conf (MLNX_OFED)",
-		Wanted: "an entry for ib_ipoib, if an RDMA port has an IPoIB interface",
-		Why:    "The module was loaded by hand: after the next boot the IPoIB interfaces are missing.",
+		Wanted: "an entry for ib_ipoib, if an RDMA port has an IPoIB interface, and for ib_umad as in umad_loaded",
+		Why:    "The module was loaded by hand: after the next boot IPoIB interfaces are missing, or tools of the subnet find no port.",
 		Remedy: "echo ib_ipoib > /etc/modules-load.d/ib_ipoib.conf", Source: "rdma-core: kernel-boot/modules/infiniband.conf",
-		find: findIPoIBAtBoot,
+		find: func(m *machine) []finding { return append(findIPoIBAtBoot(m), findUMADAtBoot(m)...) },
 	},
 	{
 		ID: "services_at_boot", Domain: Stack, Name: "start of RDMA services at boot",
@@ -50,15 +51,18 @@ var bootChecks = []Check{
 	},
 	{
 		ID: "umad_loaded", Domain: Stack, Name: "module for management datagrams",
-		Read:   "/sys/module/ib_umad; /etc/infiniband-diags and units of opensm",
-		Wanted: "loaded on InfiniBand hosts with opensm or infiniband-diags",
+		Read:   "/sys/module/ib_umad; /etc/infiniband-diags, units of opensm and rdma_exporter-fabric, flags of the exporter",
+		Wanted: "loaded on InfiniBand hosts with opensm, infiniband-diags, fabric mode, --collector.infiniband.mad=on or --collector.neighbour.subnet",
 		Why:    "Tools of the subnet find no port.",
 		Remedy: loadUMAD, Source: "rdma-core: kernel-boot/modules/infiniband.conf",
 		find: findUMAD,
 	},
 }
 
-const loadUMAD = "modprobe ib_umad; echo ib_umad > /etc/modules-load.d/ib_umad.conf"
+const (
+	bootUMAD = "echo ib_umad > /etc/modules-load.d/ib_umad.conf"
+	loadUMAD = "modprobe ib_umad; " + bootUMAD
+)
 
 // Services are the RDMA services that are searched by process name, besides Launchers.
 var Services = []string{"opensm"}
@@ -97,21 +101,31 @@ func findServices(m *machine) (out []finding) {
 	return out
 }
 
-// findUMAD: InfiniBand ports and a tool of the subnet need the module.
-func findUMAD(m *machine) []finding {
-	port := slices.ContainsFunc(m.ports(), func(p physicalPort) bool { return p.LinkLayer == "InfiniBand" })
+// needsUMAD returns why a host with InfiniBand ports needs ib_umad; empty: it does not.
+func (m *machine) needsUMAD() string {
+	if !slices.ContainsFunc(m.ports(), func(p physicalPort) bool { return p.LinkLayer == "InfiniBand" }) {
+		return ""
+	}
 	_, diags := m.files[diagsDir]
-	evidence := ""
 	switch {
 	case m.runs("opensm"):
-		evidence = "opensm runs"
+		return "opensm runs"
+	case slices.Contains(m.files.Names(software.MultiUser), fabricUnit):
+		return fabricUnit + " is enabled"
+	case len(m.Setup.MADFlags) > 0:
+		return strings.Join(m.Setup.MADFlags, ", ") + " of this exporter"
 	case software.Unit(m.files, "opensm") != "":
-		evidence = "opensm is installed"
+		return "opensm is installed"
 	case diags:
-		evidence = "/" + diagsDir + " exists"
+		return "/" + diagsDir + " exists"
 	}
+	return ""
+}
+
+func findUMAD(m *machine) []finding {
+	evidence := m.needsUMAD()
 	module := m.module("ib_umad")
-	if !port || evidence == "" || module == nil {
+	if evidence == "" || module == nil {
 		return nil
 	}
 	f := finding{
@@ -167,14 +181,55 @@ func findIPoIBAtBoot(m *machine) []finding {
 	}) {
 		return nil
 	}
-	if m0 := m.module("ib_ipoib"); m0 == nil || !m0.Loaded || m0.BuiltIn {
+	if !m.inserted("ib_ipoib") {
 		return nil
 	}
 	by := ""
-	for line := range strings.Lines(m.files[openibFile].Text) {
-		if strings.EqualFold(strings.Trim(strings.ReplaceAll(strings.TrimSpace(line), `"`, ""), " "), "IPOIB_LOAD=yes") {
-			by = "/" + openibFile
-		}
+	if m.openib("IPOIB_LOAD", "yes") {
+		by = "/" + openibFile
 	}
 	return []finding{m.bootFinding("ib_ipoib", by)}
+}
+
+// findUMADAtBoot: openibd loads the module unless it is configured otherwise, and units of opensm may.
+func findUMADAtBoot(m *machine) []finding {
+	evidence := m.needsUMAD()
+	if evidence == "" || !m.inserted("ib_umad") {
+		return nil
+	}
+	by, unknown := "", m.files.Unread(openibFile)
+	for _, service := range []string{"opensm", "openibd"} {
+		loads := software.UnitMentions(m.files, service, "ib_umad") ||
+			service == "openibd" && unknown == "" && !m.openib("UMAD_LOAD", "no")
+		link, why := software.Enabled(m.files, service)
+		if loads && link != "" {
+			by = link
+		} else if loads && software.Unit(m.files, service) != "" {
+			unknown = cmp.Or(unknown, why)
+		}
+	}
+	f := m.bootFinding("ib_umad", by)
+	if f.remedy = bootUMAD; f.found == "no" {
+		f.evidence += ", and " + evidence
+		if unknown != "" {
+			f.found, f.unknown = "", unknown
+		}
+	}
+	return []finding{f}
+}
+
+// inserted reports whether a module is loaded, and not part of the kernel.
+func (m *machine) inserted(module string) bool {
+	x := m.module(module)
+	return x != nil && x.Loaded && !x.BuiltIn
+}
+
+// openib reports whether the configuration of openibd has a value.
+func (m *machine) openib(name, value string) bool {
+	for line := range strings.Lines(m.files[openibFile].Text) {
+		if strings.EqualFold(strings.Trim(strings.ReplaceAll(strings.TrimSpace(line), `"`, ""), " "), name+"="+value) {
+			return true
+		}
+	}
+	return false
 }

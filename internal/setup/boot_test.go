@@ -92,6 +92,7 @@ func TestServicesAtBoot(t *testing.T) {
 			n.Modules.Modules = append(n.Modules.Modules, hostdata.Module{Name: "ib_umad", Loaded: loaded, Known: known})
 		}
 	}
+	madFlags := func(n *snapshot.Node) { n.Setup.MADFlags = []string{"--collector.neighbour.subnet"} }
 	diags := addFiles("etc/infiniband-diags", "ibdiag.conf")
 	checkRows(t, "umad_loaded", stackNode, []rowCase{
 		{name: "nothing needs it", node: umad(false, true)},
@@ -101,11 +102,54 @@ func TestServicesAtBoot(t *testing.T) {
 		{name: "not loaded", node: both(umad(false, true), opensm), want: []string{
 			`ib_umad differs/info "not loaded" want "loaded" by machine; opensm runs; set: ` + loadUMAD,
 		}},
+		{name: "a flag of the exporter", node: both(umad(false, true), madFlags), want: []string{
+			`ib_umad differs/info "not loaded" want "loaded" by machine; --collector.neighbour.subnet of this exporter; set: ` + loadUMAD,
+		}},
+		{name: "fabric mode", node: both(umad(false, true), addFiles("etc/systemd/system/multi-user.target.wants", fabricUnit)), want: []string{
+			`ib_umad differs/info "not loaded" want "loaded" by machine; rdma_exporter-fabric.service is enabled; set: ` + loadUMAD,
+		}},
 		{name: "unknown", node: both(umad(false, false), diags), want: []string{
 			`ib_umad unknown "" want "loaded" by machine; it is not known whether the module is loaded`,
 		}},
 		{name: "no InfiniBand port", node: both(umad(false, true), diags, func(n *snapshot.Node) {
 			n.InfiniBand.Devices[0].Ports[0].LinkLayer = "Ethernet"
 		})},
+	})
+	byHand := func(more ...func(*snapshot.Node)) func(*snapshot.Node) {
+		return both(append(more, umad(true, true), diags)...)
+	}
+	const wantsOpenibd, conf = "etc/systemd/system/sysinit.target.wants", "etc/infiniband/openib.conf"
+	byOpenibd := []string{`ib_umad ok "yes" want "yes" by machine; /` + wantsOpenibd + `/openibd.service`}
+	lost := []string{
+		`ib_umad differs/info "no" want "yes" by machine; the module is loaded, and /etc/infiniband-diags exists; set: ` + bootUMAD,
+	}
+	checkRows(t, "modules_persistent", stackNode, []rowCase{
+		{name: "ib_umad, nothing needs it", node: umad(true, true)},
+		{name: "ib_umad, not loaded", node: both(umad(false, true), diags)},
+		{name: "ib_umad, built in", node: byHand(umad(true, true), func(n *snapshot.Node) {
+			n.Modules.Modules[len(n.Modules.Modules)-1].BuiltIn = true
+		})},
+		{name: "ib_umad, by hand", node: byHand(), want: lost},
+		{name: "ib_umad, by rdma-core", node: byHand(addFiles("etc/rdma/modules/infiniband.conf", "ib_umad")), want: []string{
+			`ib_umad ok "yes" want "yes" by machine; /etc/rdma/modules/infiniband.conf`,
+		}},
+		{name: "ib_umad, by openibd", node: byHand(addFiles(wantsOpenibd, "openibd.service")), want: byOpenibd},
+		{name: "ib_umad, openibd is not enabled", node: byHand(addFiles("etc/init.d/openibd", "modprobe ib_umad", wantsOpenibd, "")), want: lost},
+		{name: "ib_umad, not by openibd", node: byHand(addFiles(wantsOpenibd, "openibd.service", conf, "UMAD_LOAD=no")), want: lost},
+		{name: "ib_umad, by the unit of opensm", node: byHand(addFiles(wants, "opensm.service", unit, "ExecStartPre=modprobe ib_umad")), want: []string{
+			`ib_umad ok "yes" want "yes" by machine; /` + wants + `/opensm.service`,
+		}},
+		{name: "ib_umad, not by the unit of opensm", node: byHand(addFiles(wants, "opensm.service", unit, "ExecStart=opensm")), want: []string{
+			`ib_umad differs/info "no" want "yes" by machine; the module is loaded, and opensm is installed; set: ` + bootUMAD,
+		}},
+		{name: "ib_umad, enabled units not visible", node: byHand(addFiles("etc/init.d/openibd", "")), want: []string{
+			`ib_umad unknown "" want "yes" by machine; no directory of enabled units: /etc of the host is not visible, or it has no systemd`,
+		}},
+		{name: "ib_umad, configuration of openibd unreadable", node: byHand(addFiles(wantsOpenibd, "openibd.service", conf, "!permission")), want: []string{
+			`ib_umad unknown "" want "yes" by machine; /etc/infiniband/openib.conf: permission`,
+		}},
+		{name: "ib_umad, unreadable", node: byHand(addFiles("etc/rdma/modules", "!permission")), want: []string{
+			`ib_umad unknown "" want "yes" by machine; /etc/rdma/modules: permission`,
+		}},
 	})
 }

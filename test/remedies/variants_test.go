@@ -261,6 +261,20 @@ var variants = []variant{
 		}
 		return true
 	}},
+	{name: "ib_umad by hand", change: func(n *snapshot.Node) bool {
+		if n.Modules == nil {
+			return false
+		}
+		n.Setup.MADFlags = []string{"--collector.neighbour.subnet"}
+		n.Setup.Files["etc/modules-load.d"] = hostdata.SetupFile{}
+		delete(n.Setup.Files, "etc/rdma/modules/infiniband.conf")
+		for i := range n.Modules.Modules {
+			if x := &n.Modules.Modules[i]; x.Name == "ib_umad" {
+				x.Loaded, x.Known, x.BuiltIn = true, true, false
+			}
+		}
+		return true
+	}},
 	{name: "PCIe", change: func(n *snapshot.Node) (changed bool) {
 		if n.GDR == nil {
 			return false

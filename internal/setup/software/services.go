@@ -27,13 +27,19 @@ var unitDirs = []string{"etc/systemd/system", "usr/lib/systemd/system", "lib/sys
 // unitNames are the units of a service by its name; init scripts have the same names.
 var unitNames = map[string][]string{"opensm": {"opensm", "opensmd"}, "openibd": {"openibd"}}
 
+// filesOf returns the init script and the units of a name.
+func filesOf(name string) []string {
+	out := []string{"etc/init.d/" + name}
+	for _, dir := range unitDirs {
+		out = append(out, dir+"/"+name+".service")
+	}
+	return out
+}
+
 func unitFiles() (out []string) {
 	for _, names := range unitNames {
 		for _, name := range names {
-			out = append(out, "etc/init.d/"+name)
-			for _, dir := range unitDirs {
-				out = append(out, dir+"/"+name+".service")
-			}
+			out = append(out, filesOf(name)...)
 		}
 	}
 	slices.Sort(out)
@@ -43,16 +49,25 @@ func unitFiles() (out []string) {
 // Unit returns the installed unit of a service; empty: none is visible.
 func Unit(files hostdata.SetupFiles, service string) string {
 	for _, name := range unitNames[service] {
-		if _, ok := files["etc/init.d/"+name]; ok {
-			return name
-		}
-		for _, dir := range unitDirs {
-			if _, ok := files[dir+"/"+name+".service"]; ok {
+		for _, file := range filesOf(name) {
+			if _, ok := files[file]; ok {
 				return name
 			}
 		}
 	}
 	return ""
+}
+
+// UnitMentions reports whether a unit or init script of a service has a word, as a module that it loads.
+func UnitMentions(files hostdata.SetupFiles, service, word string) bool {
+	for _, name := range unitNames[service] {
+		for _, file := range filesOf(name) {
+			if text, _ := files.Text(file); strings.Contains(text, word) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Enabled returns the link that starts a service at boot; empty: none. unknown is why that is not certain.

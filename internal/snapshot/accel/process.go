@@ -26,7 +26,7 @@ type Process struct {
 	DMABUFs []DMABUFs
 	// LockedMemory is the soft limit "Max locked memory" in bytes. Nil: unlimited or unreadable.
 	LockedMemory *uint64
-	Unlimited    bool   // the soft limit of locked memory is "unlimited"
+	Unlimited    bool // the soft limit of locked memory is "unlimited"
 	// MayOpen: it is root, or in all groups that own nodes of RDMA devices (uverbs) which others may not open. Nil:
 	// unknown, or others may open all of them.
 	MayOpen *bool

@@ -13,6 +13,8 @@ type Setup struct {
 	Launchers []Launcher
 	// LaunchersUnread is why there may be others: access.Reason, or not completed; empty: there are none.
 	LaunchersUnread string
+	// MADFlags are the flags of this program that need management datagrams; nil in a replay.
+	MADFlags []string
 	// Interrupts are those of the functions of RDMA devices.
 	Interrupts []DeviceInterrupts
 	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
