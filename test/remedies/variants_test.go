@@ -213,6 +213,8 @@ var variants = []variant{
 		}
 	})},
 	{name: "MTU 1500", change: port("Ethernet", mtu(1500))},
+	{name: "site: MTU 1500", change: port("Ethernet", mtu(1500)), wants: site("netdev_mtu", "1500")},
+	{name: "site: MTU of RDMA 2048", change: port("Ethernet", mtu(1500)), wants: site("rdma_active_mtu", "2048")},
 	{name: "MTU 4200", change: port("Ethernet", mtu(4200))},
 	{name: "IPoIB MTU 1500", change: port("InfiniBand", mtu(1500))},
 	{name: "IPoIB connected", change: port("InfiniBand", flags("80", "connected"))},
