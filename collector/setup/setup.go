@@ -56,6 +56,7 @@ const maxSetupFiles = 512
 // setupState keeps the files of settings, and the rows of the last evaluation.
 type setupState struct {
 	conf *shared.SiteConfig
+	mad  []string                      // hostdata.Setup.MADFlags
 	kept reading.Kept[hostdata.Setup]  // without rows
 	last reading.Kept[*hostdata.Setup] // a copy, renewed each minute
 
@@ -71,7 +72,7 @@ type setupState struct {
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
-	c := &setupState{conf: with.Site}
+	c := &setupState{conf: with.Site, mad: madFlags(with)}
 	return &shared.Collector{
 		Name:   "setup",
 		Help:   "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
@@ -80,6 +81,17 @@ func New(with *shared.State) *shared.Collector {
 		Emit:   func(*snapshot.Node, metric.Sink) {},
 		Derive: c.derive,
 	}
+}
+
+// madFlags returns the flags that need management datagrams. A replay has those of the recording, if there are any.
+func madFlags(with *shared.State) (out []string) {
+	if with.MADCounters == shared.CountersByMAD {
+		out = append(out, "--collector.infiniband.mad=on")
+	}
+	if with.AskSubnet && with.MADCounters != shared.CountersRecorded {
+		out = append(out, "--collector.neighbour.subnet")
+	}
+	return out
 }
 
 func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
@@ -92,6 +104,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 				readSetupFiles(r, pattern, kept.Files)
 			}
 			kept.Interrupts = readInterrupts(r)
+			kept.MADFlags = c.mad
 			readLaunchers(r.Reader, &kept)
 		})
 		if err != nil {

@@ -205,3 +205,32 @@ func TestJobSettings(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// TestMADFlags: only flags that are set need management datagrams: auto uses them where it can, and a replay has no
+// flags.
+func TestMADFlags(t *testing.T) {
+	const counters, neighbours = "--collector.infiniband.mad=on", "--collector.neighbour.subnet"
+	for _, c := range []struct {
+		mode shared.MADCounters
+		ask  bool
+		want []string
+	}{
+		{shared.CountersOfFiles, false, nil},
+		{shared.CountersIfPermitted, false, nil},
+		{shared.CountersRecorded, true, nil},
+		{shared.CountersByMAD, false, []string{counters}},
+		{shared.CountersIfPermitted, true, []string{neighbours}},
+		{shared.CountersByMAD, true, []string{counters, neighbours}},
+	} {
+		with := shared.NewState(shared.Options{MADCounters: c.mode, AskSubnet: c.ask})
+		if got := madFlags(with); !slices.Equal(got, c.want) {
+			t.Errorf("%d, %v: %q", c.mode, c.ask, got)
+		}
+	}
+	c := New(shared.NewState(shared.Options{AskSubnet: true}))
+	n := &snapshot.Node{}
+	c.Read(t.Context(), collectortest.ReadsOf(t, "").Host, n, func(error) {})
+	if n.Setup == nil || !slices.Equal(n.Setup.MADFlags, []string{neighbours}) {
+		t.Errorf("%+v", n.Setup)
+	}
+}

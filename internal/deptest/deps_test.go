@@ -37,7 +37,7 @@ var layers = [][]string{
 	{"internal/evidence/fault"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
 	{"internal/setup", "internal/capture/answer"},
-	{"internal/setup/values"},
+	{"internal/setup/"}, // settings in files and texts
 	{"internal/host/live"},
 	{"internal/host/"}, // a source each
 	{"internal/host/rooted"},

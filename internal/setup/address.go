@@ -73,11 +73,11 @@ var addressChecks = []Check{
 
 func findGIDType(m *machine, p physicalPort) (f finding, ok bool) {
 	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", p.Name, p.Number)
-	text, ok := m.text(file)
+	text, ok := m.files.Text(file)
 	return finding{
-		object: p.object(), found: text, unknown: m.unread(file),
+		object: p.object(), found: text, unknown: m.files.Unread(file),
 		want: "RoCE v2", meets: text == "RoCE v2", basis: hostdata.SetupGuide,
-	}, p.isRoCE() && (ok || m.unread(file) != "")
+	}, p.isRoCE() && (ok || m.files.Unread(file) != "")
 }
 
 // findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4
@@ -141,9 +141,9 @@ type place struct {
 // places returns the IPv4 subnets that netdevs of RDMA ports are connected to: routes without a gateway in the main
 // table.
 func (m *machine) places() (out []place) {
-	text, ok := m.text("proc/1/net/route")
+	text, ok := m.files.Text("proc/1/net/route")
 	if !ok {
-		text, _ = m.text("proc/net/route")
+		text, _ = m.files.Text("proc/net/route")
 	}
 	for line := range strings.Lines(text) {
 		netdev, subnet, ok := values.Connected(strings.Fields(line))
@@ -181,9 +181,9 @@ func shared(places []place) (subnets []netip.Prefix, in map[netip.Prefix][]place
 // operator has set prove nothing.
 func (m *machine) resolved() map[string]map[string]string {
 	const complete, permanent = 2, 4 // ATF_*, include/uapi/linux/if_arp.h
-	text, ok := m.text("proc/1/net/arp")
+	text, ok := m.files.Text("proc/1/net/arp")
 	if !ok {
-		text, _ = m.text("proc/net/arp")
+		text, _ = m.files.Text("proc/net/arp")
 	}
 	out := map[string]map[string]string{}
 	for line := range strings.Lines(text) {
@@ -274,10 +274,10 @@ func findARP(m *machine) (out []finding) {
 func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 	for _, of := range []string{"all", netdev} {
 		file := "proc/sys/net/ipv4/conf/" + of + "/" + name
-		text, ok := m.text(file)
+		text, ok := m.files.Text(file)
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {
-			f.unknown = cmp.Or(m.unread(file), "/"+file+" is missing")
+			f.unknown = cmp.Or(m.files.Unread(file), "/"+file+" is missing")
 			return 0
 		}
 		value = max(value, n)

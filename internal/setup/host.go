@@ -36,11 +36,13 @@ func findNUMABalancing(m *machine) []finding {
 	if len(m.devices) == 0 || m.GDR == nil || len(m.GDR.GPUs) == 0 {
 		return nil
 	}
-	text, ok := m.text(file)
-	if !ok && m.unread(file) == "" { // a kernel without NUMA
+	text, ok := m.files.Text(file)
+	if !ok && m.files.Unread(file) == "" { // a kernel without NUMA
 		return nil
 	}
-	return []finding{{found: text, unknown: m.unread(file), want: "0", meets: text == "0", basis: hostdata.SetupGuide}}
+	return []finding{{
+		found: text, unknown: m.files.Unread(file), want: "0", meets: text == "0", basis: hostdata.SetupGuide,
+	}}
 }
 
 const (

@@ -15,11 +15,11 @@ func (j jobProcess) ownInterfaces() bool { return strings.HasPrefix(j.Job, "kube
 
 func (m *machine) socketInterfaces(j jobProcess, value string) finding {
 	v := finding{want: "interfaces that are up", basis: hostdata.SetupMachine}
-	names := m.names(netDir)
+	names := m.files.Names(netDir)
 	switch {
 	case j.ownInterfaces():
 		v.unknown = "the interfaces of the container are not visible"
-	case m.unread(netDir) != "" || len(names) == 0:
+	case m.files.Unread(netDir) != "" || len(names) == 0:
 		v.unknown = "/sys/class/net of the host is not readable"
 	}
 	if v.unknown != "" {
@@ -45,7 +45,7 @@ func (m *machine) socketInterfaces(j jobProcess, value string) finding {
 			if n != item { // a prefix takes the interfaces that are up
 				continue
 			}
-			if flags, ok := m.text(netDir + "/" + n + "/flags"); ok {
+			if flags, ok := m.files.Text(netDir + "/" + n + "/flags"); ok {
 				if bits, err := strconv.ParseUint(flags, 0, 32); err == nil && bits&1 == 0 {
 					problems = append(problems, n+" is down")
 				}

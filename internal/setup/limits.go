@@ -22,10 +22,10 @@ const unlimited = "unlimited"
 var limitsChecks = []Check{
 	{
 		ID: "uverbs_permissions", Domain: Limits, Name: "permissions of the RDMA device nodes",
-		Read:   "mode and group of /dev/infiniband/uverbs*",
+		Read:   "mode and group of /dev/infiniband/uverbs*; user and groups of jobs in /proc/PID/status",
 		Wanted: "0666, the default of the kernel, or 0660 with the group of the users of jobs, not root",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
-		Before: "for a group only: GROUP=\"rdma\", MODE=\"0660\"",
+		Before: "for a group only: add the users to it; GROUP=\"rdma\", MODE=\"0660\"",
 		Remedy: `printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="{wanted}"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
 			"udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change",
 		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
@@ -71,15 +71,50 @@ func findPermissions(m *machine) []finding {
 		if site, _ := m.siteValue("uverbs_permissions", f.object, func(v string) bool { return v != "" }); site != "" {
 			break
 		}
-		if n.Groups == nil {
+		group := "group " + values.List(n.Groups)
+		f.evidence = "the nodes belong to " + group
+		outside, unknown := m.outsiders()
+		switch {
+		case n.Groups == nil:
 			f.found = ""
-		} else if !slices.Contains(n.Groups, 0) {
-			f.want, f.meets, f.evidence = f.found, true, "the nodes belong to group "+values.List(n.Groups)
-		} else {
+		case slices.Contains(n.Groups, 0):
 			f.evidence = "the nodes belong to group 0, root"
+		case len(outside) > 0:
+			f.evidence = "not in " + group + " of the nodes: " + strings.Join(outside, ", ")
+		case len(unknown) > 0:
+			f.found, f.unknown = "", "not known whether in "+group+" of the nodes: "+strings.Join(unknown, ", ")
+		default:
+			f.want, f.meets = f.found, true
 		}
 	}
 	return []finding{f}
+}
+
+// outsiders returns the jobs with NCCL whose users are not in the group of the RDMA device nodes, and those of which it
+// is not known. A process with an open node had the permission, and containers have nodes of their own.
+func (m *machine) outsiders() (outside, unknown []string) {
+	if len(m.computeDevices()) == 0 {
+		return nil, nil
+	}
+	for _, j := range m.jobs {
+		if !j.HasNCCL || j.Plugin || j.Cut || len(j.Verbs) > 0 || j.Container != "" || j.ownInterfaces() ||
+			j.env.Integer("NCCL_IB_DISABLE", 0) != 0 || j.env["NCCL_NET"] == "Socket" {
+			continue
+		}
+		who := "the user of " + j.name
+		if j.User != "" {
+			who = "user " + j.User + " of " + j.name
+		}
+		switch {
+		case j.MayOpen == nil:
+			unknown = append(unknown, who)
+		case !*j.MayOpen:
+			outside = append(outside, who)
+		}
+	}
+	slices.Sort(outside)
+	slices.Sort(unknown)
+	return slices.Compact(outside), slices.Compact(unknown)
 }
 
 // limitText returns a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
@@ -166,7 +201,7 @@ func (m *machine) allJobs() (out []jobProcess) {
 	if m.GDR == nil {
 		return nil
 	}
-	text, _ := m.text(ncclConf)
+	text, _ := m.files.Text(ncclConf)
 	host := nccl.ParseConf(text)
 	for i := range m.GDR.Processes {
 		p := &m.GDR.Processes[i]

@@ -31,6 +31,19 @@ func TestLimits(t *testing.T) {
 	groups := func(ids ...uint32) func(*snapshot.Node) {
 		return func(n *snapshot.Node) { n.Modules.Nodes[1].Groups = ids }
 	}
+	yes, no := true, false
+	job := func(change func(*accel.Process)) func(*snapshot.Node) {
+		return func(n *snapshot.Node) { change(&n.GDR.Processes[len(n.GDR.Processes)-1]) }
+	}
+	// wants adds a job that has no node open.
+	wants := func(may *bool, user string) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			n.InfiniBand.Devices[0].Ports = []snapshot.Port{{Number: 1, Role: "compute", State: pointer(uint64(4))}}
+			n.GDR.Processes = append(n.GDR.Processes, accel.Process{
+				PID: 3, Job: "slurm/8", GPUs: []int{0}, HasNCCL: true, MayOpen: may, User: user,
+			})
+		}
+	}
 	const nodes = `; set: printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="0666"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
 		`udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change`
 	checkRows(t, "uverbs_permissions", limitsNode, []rowCase{
@@ -52,6 +65,34 @@ func TestLimits(t *testing.T) {
 		}},
 		{name: "a group, and nobody may write", node: both(mode("0640"), groups(110)), want: []string{
 			`host differs/info "0640" want "0666" by guide` + nodes,
+		}},
+		{name: "a job outside of the group", node: both(mode("0660"), groups(110), wants(&no, "1001")), want: []string{
+			`host differs/info "0660" want "0666" by guide; not in group 110 of the nodes: user 1001 of slurm/8` + nodes,
+		}},
+		{name: "a user that may not be named", node: both(mode("0660"), groups(110), wants(&no, "")), want: []string{
+			`host differs/info "0660" want "0666" by guide; not in group 110 of the nodes: the user of slurm/8` + nodes,
+		}},
+		{name: "a job in the group", node: both(mode("0660"), groups(110), wants(&yes, "1001")), want: []string{
+			`host ok "0660" want "0660" by guide; the nodes belong to group 110`,
+		}},
+		{name: "a job whose groups are unknown", node: both(mode("0660"), groups(110), wants(nil, "")), want: []string{
+			`host unknown "" want "0666" by guide; not known whether in group 110 of the nodes: the user of slurm/8`,
+		}},
+		{name: "a job that has a node open", node: both(mode("0660"), groups(110), wants(&no, ""), job(func(p *accel.Process) {
+			p.Verbs = []string{"uverbs0"}
+		})), want: []string{`host ok "0660" want "0660" by guide; the nodes belong to group 110`}},
+		{name: "a job that wants sockets", node: both(mode("0660"), groups(110), wants(&no, ""), job(func(p *accel.Process) {
+			p.Env = map[string]string{"NCCL_IB_DISABLE": "1"}
+		})), want: []string{`host ok "0660" want "0660" by guide; the nodes belong to group 110`}},
+		{name: "a pod, which has its own nodes", node: both(mode("0660"), groups(110), wants(&no, ""), job(func(p *accel.Process) {
+			p.Job = "kubernetes/1"
+		})), want: []string{`host ok "0660" want "0660" by guide; the nodes belong to group 110`}},
+		{name: "no compute port", node: both(mode("0660"), groups(110), wants(&no, ""), func(n *snapshot.Node) {
+			n.InfiniBand.Devices[0].Ports[0].Role = "other"
+		}), want: []string{`host ok "0660" want "0660" by guide; the nodes belong to group 110`}},
+		{name: "everyone may", node: both(mode("0666"), wants(nil, "")), want: []string{`host ok "0666" want "0666" by guide`}},
+		{name: "group of the site, and a job outside of it", node: both(mode("0660"), groups(110), wants(&no, "")), site: "0660", want: []string{
+			`host ok "0660" want "0660" by site`,
 		}},
 		{name: "group of the site", node: mode("0660"), site: "0660", want: []string{`host ok "0660" want "0660" by site`}},
 	})

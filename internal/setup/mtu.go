@@ -27,7 +27,7 @@ var mtuChecks = []Check{
 	{
 		ID: "rdma_active_mtu", Domain: MTU, Name: "MTU of RDMA",
 		Read:   "RoCE: /sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h. InfiniBand: PortInfo, NeighborMTU, where umad can be opened (--collector.infiniband.mad); unknown elsewhere",
-		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs",
+		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs; RoCE: where netdev_mtu is as wanted, since it follows from it",
 		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
 		Remedy: "ip link set dev {netdev} mtu 9000", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
@@ -39,7 +39,7 @@ var mtuChecks = []Check{
 		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
 		Read:   "/sys/class/net/NETDEV/mtu",
 		Wanted: "that of most siblings, if it is enough; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
-		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
+		Why:    "Both ends of a connection use the smaller MTU, below 4200 with more packets for the same data. Where a switch drops larger packets, jobs on this rail hang.",
 		Remedy: "ip link set dev {netdev} mtu {wanted}", Before: firstMTU,
 		Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
 		find: each(etherPorts, findNetdevMTU),
@@ -104,14 +104,19 @@ func (m *machine) allEthers() (out []ether) {
 	return out
 }
 
+// findRoCEMTU has no row where that of the netdev is one: the MTU of RDMA follows from it, and so it does from a value
+// of the site configuration.
 func findRoCEMTU(m *machine, e ether) (f finding, ok bool) {
-	f = e.finding("the MTU of the netdev could not be read")
-	f.want = "4096"
-	if e.nd.MTU != nil {
-		mtu, _ := RoCEMTU(*e.nd.MTU)
-		f.found, f.meets = strconv.FormatUint(mtu, 10), mtu == 4096
-		f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
+	netdev, _ := findNetdevMTU(m, e)
+	row, wanted := (&Check{ID: "netdev_mtu"}).row(netdev, m.wants)
+	if !e.forJobs() || e.nd.MTU == nil || wanted && row.State != hostdata.SetupOK ||
+		wanted && row.Basis == hostdata.SetupSite && m.siteRoCE(e) == "" {
+		return f, false
 	}
+	f = e.finding("")
+	mtu, _ := RoCEMTU(*e.nd.MTU)
+	f.want, f.found, f.meets = "4096", strconv.FormatUint(mtu, 10), mtu == 4096
+	f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 	f.set = func(want string) string {
 		mtu, _ := strconv.Atoi(m.wideMTU(e))
 		if n, err := strconv.Atoi(want); err == nil && n < 4096 {
@@ -122,7 +127,24 @@ func findRoCEMTU(m *machine, e ether) (f finding, ok bool) {
 		}
 		return fmt.Sprintf("ip link set dev {netdev} mtu %d", mtu)
 	}
-	return f, e.forJobs()
+	return f, true
+}
+
+// siteRoCE returns the MTU of RDMA in the site configuration; empty: none. The guide for that of the netdev does not
+// apply then.
+func (m *machine) siteRoCE(e ether) string {
+	text, _ := m.siteValue("rdma_active_mtu", e.finding("").object, values.IsNumber)
+	return text
+}
+
+// isEnough reports whether an MTU of most ports gives a port the MTU of RDMA that is wanted of it.
+func (m *machine) isEnough(e ether, mtu string) bool {
+	n, _ := strconv.ParseUint(mtu, 10, 64)
+	roce, _ := RoCEMTU(n)
+	if site := m.siteRoCE(e); site != "" {
+		return site == strconv.FormatUint(roce, 10)
+	}
+	return roce == 4096 || !e.forJobs()
 }
 
 // onlyByMAD is why a setting of the subnet manager is unknown.
@@ -181,12 +203,15 @@ func findNetdevMTU(m *machine, e ether) (f finding, ok bool) {
 	f = e.finding("it could not be read")
 	if e.nd.MTU != nil {
 		f.found = strconv.FormatUint(*e.nd.MTU, 10)
+		if mtu, _ := RoCEMTU(*e.nd.MTU); e.forJobs() && mtu < 4096 {
+			f.evidence = fmt.Sprintf("it gives an MTU of RDMA of %d bytes", mtu)
+		}
 	}
 	usual := values.Majority(m.alike(e), 3)
 	switch {
-	case usual != "" && usual != f.found && (isWide(usual) || !e.forJobs()):
+	case usual != "" && usual != f.found && m.isEnough(e, usual):
 		f.want, f.basis, f.contradicts, f.because = usual, hostdata.SetupMachine, true, ofMost
-	case e.forJobs():
+	case e.forJobs() && m.siteRoCE(e) == "":
 		if f.want = m.wideMTU(e); isWide(f.found) {
 			f.meets, f.want = true, f.found
 		}
@@ -230,9 +255,9 @@ func (m *machine) allIPoIBs() (out []ipoib) {
 			}
 			x := ipoib{object: object{device: p.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
 			file := path.Join("sys/class/infiniband", p.Name, "device/net", nd.Name, "mode")
-			x.mode, _ = m.text(file)
-			x.unread = m.unread(file)
-			if address, ok := m.text(path.Join(path.Dir(file), "address")); ok {
+			x.mode, _ = m.files.Text(file)
+			x.unread = m.files.Unread(file)
+			if address, ok := m.files.Text(path.Join(path.Dir(file), "address")); ok {
 				flags, err := strconv.ParseUint(strings.Split(address, ":")[0], 16, 8)
 				x.datagramOnly = err == nil && flags&flagRC == 0
 			}

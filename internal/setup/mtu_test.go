@@ -67,11 +67,12 @@ func TestMTU(t *testing.T) {
 		{"as wanted", "rdma_active_mtu", with(9000, 4200), "", `
 			eth0 ok "4096" want "4096" guide
 			eth1 ok "4096" want "4096" guide`},
-		{"differs", "rdma_active_mtu", with(1500, 4191, 300), "", `
-			eth0 differs "1024" want "4096" guide
-			eth1 differs "2048" want "4096" guide
-			eth2 differs "0" want "4096" guide`},
-		{"unknown", "rdma_active_mtu", changed(with(9000), func(n *snapshot.Node) { portOf(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "4096" guide`},
+		{"the row of the netdev differs", "rdma_active_mtu", with(1500, 4191, 300), "", ""},
+		{"the row of one netdev differs", "rdma_active_mtu", with(9000, 1500, 9000, 9000), "", `
+			eth0 ok "4096" want "4096" guide
+			eth2 ok "4096" want "4096" guide
+			eth3 ok "4096" want "4096" guide`},
+		{"the row of the netdev is unknown", "rdma_active_mtu", changed(with(9000), func(n *snapshot.Node) { portOf(n, 0).Netdev[0].MTU = nil }), "", ""},
 		{"down", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).State = pointer(uint64(1)) }), "", ""},
 		{"slow", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Rate = pointer(25e9) }), "", ""},
 		{"for storage", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { portOf(n, 0).Role = "other" }), "", ""},
@@ -94,6 +95,7 @@ func TestMTU(t *testing.T) {
 		{"not queried", "sl_to_vl", ib("datagram"), "", `mlx5_0/1 unknown "" want "0 in use" guide`},
 
 		{"the site wants 1024", "rdma_active_mtu", with(1500), "1024", `eth0 ok "1024" want "1024" site`},
+		{"the site wants 1024, it is 4096", "rdma_active_mtu", with(9000), "1024", `eth0 differs "4096" want "1024" site`},
 
 		{"as wanted", "netdev_mtu", with(9000, 4200), "", `
 			eth0 ok "9000" want "9000" guide
@@ -213,6 +215,49 @@ func TestEnhancedIPoIB(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: got\n%s", first, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// TestOneRowOfMTU: the MTU of a netdev and that of RDMA, which follows from it, are one cause, with one row that
+// differs and one remedy.
+func TestOneRowOfMTU(t *testing.T) {
+	const of = "the netdev has an MTU of 1500 bytes, 96 of them for headers"
+	for _, c := range []struct {
+		name string
+		site map[string]string
+		want []string
+	}{
+		{"guide", nil, []string{`eth0 differs/info "1500" want "9000" by guide; it gives an MTU of RDMA of 1024 bytes; set: ip link set dev eth0 mtu 9000`}},
+		{"the site wants 4200", map[string]string{"netdev_mtu": "4200"}, []string{
+			`eth0 differs/info "1500" want "4200" by site; it gives an MTU of RDMA of 1024 bytes; set: ip link set dev eth0 mtu 4200`,
+		}},
+		{"the site has chosen 1500", map[string]string{"netdev_mtu": "1500"}, []string{
+			`eth0 ok "1500" want "1500" by site; it gives an MTU of RDMA of 1024 bytes`,
+		}},
+		{"the site accepts any", map[string]string{"netdev_mtu": Any}, []string{
+			`eth0 differs/info "1024" want "4096" by guide; ` + of + `; set: ip link set dev eth0 mtu 9000`,
+		}},
+		{"the site wants an MTU of RDMA", map[string]string{"rdma_active_mtu": "2048"}, []string{
+			`eth0 differs/info "1024" want "2048" by site; ` + of + `; set: ip link set dev eth0 mtu 2144`,
+		}},
+		{"the site has chosen one of RDMA", map[string]string{"rdma_active_mtu": "1024"}, []string{
+			`eth0 ok "1024" want "1024" by site; ` + of,
+		}},
+		{"the site accepts any of RDMA", map[string]string{"rdma_active_mtu": Any}, []string{
+			`eth0 differs/info "1500" want "9000" by guide; it gives an MTU of RDMA of 1024 bytes; set: ip link set dev eth0 mtu 9000`,
+		}},
+	} {
+		n := rails(1)
+		portOf(n, 0).Netdev[0].MTU = pointer(uint64(1500))
+		var got []string
+		for _, r := range Evaluate(n, func(id, _ string, _ int, _ string) string { return c.site[id] }) {
+			if strings.HasSuffix(r.Setting, "_mtu") {
+				got = append(got, rowText(r))
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got\n%s", c.name, strings.Join(got, "\n"))
 		}
 	}
 }

@@ -215,9 +215,9 @@ func findASPM(m *machine, n placedNIC) (f finding, ok bool) {
 	known, unread := false, ""
 	for _, state := range []string{"l0s", "l1"} {
 		file := "sys/class/infiniband/" + n.Name + "/device/link/" + state + "_aspm"
-		text, ok := m.text(file)
+		text, ok := m.files.Text(file)
 		known = known || ok
-		unread = max(unread, m.unread(file))
+		unread = max(unread, m.files.Unread(file))
 		if text == "1" {
 			on = append(on, state)
 		}

@@ -58,12 +58,12 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, limitsChecks, pcieChecks,
-	hostChecks, storageChecks, partitionChecks)
+var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, bootChecks, limitsChecks,
+	pcieChecks, hostChecks, storageChecks, partitionChecks)
 
 // Files are the files and directories that only this package needs. A * stands for each name in its directory, and an
 // @ for each netdev of an RDMA device.
-var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, pcieFiles,
+var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, bootFiles, pcieFiles,
 	hostFiles, storageFiles)
 
 // object is what has a setting. The zero object is the host.
@@ -113,7 +113,7 @@ type finding struct {
 type machine struct {
 	*snapshot.Node
 	wants       Wants // of the site configuration; nil: none
-	files       map[string]hostdata.SetupFile
+	files       hostdata.SetupFiles
 	devices     []*snapshot.Device // physical RDMA devices that are read
 	jobs        []jobProcess
 	classes     []jobClass
@@ -274,20 +274,6 @@ func each[T any](objects func(*machine) []T, find func(*machine, T) (finding, bo
 		}
 		return out
 	}
-}
-
-// text returns a file of Files; ok is false where the host does not have it or it could not be read.
-func (m *machine) text(file string) (text string, ok bool) {
-	f, ok := m.files[file]
-	return f.Text, ok && f.Unread == ""
-}
-
-// unread returns why a file could not be read; empty if it was, or does not exist.
-func (m *machine) unread(file string) string {
-	if f := m.files[file]; f.Unread != "" {
-		return "/" + file + ": " + f.Unread
-	}
-	return ""
 }
 
 // Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all"

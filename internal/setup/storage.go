@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 
+	"rdma_exporter/internal/setup/software"
 	"rdma_exporter/internal/setup/values"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
@@ -61,39 +62,31 @@ func findGDSLoaded(m *machine) []finding {
 	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
 		return nil
 	}
-	state, loaded := m.text(gdsState)
+	state, loaded := m.files.Text(gdsState)
+	release, built := software.Release(m.files), software.Built(m.files)
 	f := finding{
-		object: object{name: gdsModule}, found: "no", want: "yes", basis: hostdata.SetupMachine, unknown: m.unread(gdsState),
+		object: object{name: gdsModule}, found: "no", want: "yes", basis: hostdata.SetupMachine,
+		unknown: m.files.Unread(gdsState),
 	}
 	switch {
 	case loaded && state == "live":
 		f.found, f.meets = "yes", true
-	case !m.installed(gdsModule) && len(m.names(gdsTree)) == 0:
+	case !software.IsBuilt(m.files, gdsModule) && len(m.files.Names(gdsTree)) == 0:
 		return nil
 	case f.unknown != "":
 		f.found = ""
-	case m.release() != "" && len(m.built()) > 0 && !slices.Contains(m.built()[m.release()], gdsModule):
+	case release != "" && len(built) > 0 && !slices.Contains(built[release], gdsModule):
 		f.evidence = "the driver is installed, but not built for the running kernel"
-		f.remedy = "dkms autoinstall -k " + values.Shell(m.release()) + "; " + loadGDS
+		f.remedy = "dkms autoinstall -k " + values.Shell(release) + "; " + loadGDS
 	default:
 		f.evidence = "the driver is installed"
 	}
 	return []finding{f}
 }
 
-// installed reports whether a module is built for some kernel.
-func (m *machine) installed(name string) bool {
-	for _, names := range m.built() {
-		if slices.Contains(names, name) {
-			return true
-		}
-	}
-	return false
-}
-
 func findGDSVersion(m *machine) []finding {
-	stats, read := m.text(gdsStats)
-	f := finding{object: object{name: gdsModule}, unknown: m.unread(gdsStats), basis: hostdata.SetupMachine}
+	stats, read := m.files.Text(gdsStats)
+	f := finding{object: object{name: gdsModule}, unknown: m.files.Unread(gdsStats), basis: hostdata.SetupMachine}
 	if !read && f.unknown == "" { // not loaded
 		return nil
 	}
@@ -102,7 +95,7 @@ func findGDSVersion(m *machine) []finding {
 	} else if f.unknown == "" {
 		f.unknown = "/" + gdsStats + " has no line NVFS Driver"
 	}
-	for _, version := range m.names(gdsTree) {
+	for _, version := range m.files.Names(gdsTree) {
 		if version[0] >= '0' && version[0] <= '9' && (f.want == "" || values.Newer(version, f.want)) {
 			f.want, f.because = version, "/"+gdsTree+"/"+version
 		}
@@ -112,7 +105,7 @@ func findGDSVersion(m *machine) []finding {
 }
 
 func findGDSReads(m *machine) []finding {
-	stats, read := m.text(gdsStats)
+	stats, read := m.files.Text(gdsStats)
 	if !read {
 		return nil
 	}

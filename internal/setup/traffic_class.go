@@ -123,7 +123,7 @@ func more(n int) string {
 // applies only to its connections.
 func findPortClass(m *machine, l *trafficLane) (f finding, ok bool) {
 	file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
-	tos, exists := m.text(file)
+	tos, exists := m.files.Text(file)
 	f = finding{
 		object: l.roce.object(), found: portClass(l), want: usualOf(m.lanes, l.Role, portClass),
 		basis: hostdata.SetupMachine,

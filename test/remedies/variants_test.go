@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
 )
 
@@ -212,6 +213,8 @@ var variants = []variant{
 		}
 	})},
 	{name: "MTU 1500", change: port("Ethernet", mtu(1500))},
+	{name: "site: MTU 1500", change: port("Ethernet", mtu(1500)), wants: site("netdev_mtu", "1500")},
+	{name: "site: MTU of RDMA 2048", change: port("Ethernet", mtu(1500)), wants: site("rdma_active_mtu", "2048")},
 	{name: "MTU 4200", change: port("Ethernet", mtu(4200))},
 	{name: "IPoIB MTU 1500", change: port("InfiniBand", mtu(1500))},
 	{name: "IPoIB connected", change: port("InfiniBand", flags("80", "connected"))},
@@ -234,6 +237,16 @@ var variants = []variant{
 		}
 		return true
 	}},
+	{name: "a job outside of the group of the nodes", change: func(n *snapshot.Node) bool {
+		if n.Modules == nil || n.GDR == nil {
+			return false
+		}
+		for i := range n.Modules.Nodes {
+			n.Modules.Nodes[i].Mode, n.Modules.Nodes[i].Groups = "0660", []uint32{110}
+		}
+		n.GDR.Processes = append(n.GDR.Processes, accel.Process{PID: 1 << 20, Job: "slurm/1000", HasNCCL: true, MayOpen: new(false)})
+		return true
+	}},
 	{name: "opensm, no ib_umad", change: func(n *snapshot.Node) bool {
 		if n.Modules == nil {
 			return false
@@ -246,6 +259,20 @@ var variants = []variant{
 		for i := range n.Modules.Modules {
 			if x := &n.Modules.Modules[i]; x.Name == "ib_umad" {
 				x.Loaded, x.Known = false, true
+			}
+		}
+		return true
+	}},
+	{name: "ib_umad by hand", change: func(n *snapshot.Node) bool {
+		if n.Modules == nil {
+			return false
+		}
+		n.Setup.MADFlags = []string{"--collector.neighbour.subnet"}
+		n.Setup.Files["etc/modules-load.d"] = hostdata.SetupFile{}
+		delete(n.Setup.Files, "etc/rdma/modules/infiniband.conf")
+		for i := range n.Modules.Modules {
+			if x := &n.Modules.Modules[i]; x.Name == "ib_umad" {
+				x.Loaded, x.Known, x.BuiltIn = true, true, false
 			}
 		}
 		return true

@@ -249,6 +249,7 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			DMABUFs      dmabuf_
 			LockedMemory locked_memory
 			Unlimited    locked_memory,word=unlimited
+			MayOpen      verbs_permitted
 			Job          job
 			Step         step
 			Container    container

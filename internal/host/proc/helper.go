@@ -30,6 +30,8 @@ type helperRequest struct {
 	Only     bool   `json:"only"`     // processes
 	Names    bool   `json:"names"`    // processes: with the names of jobs and users
 	Function string `json:"function"` // vpd: PCI address
+	// Groups, for processes, are those of nodeGroups: /dev is hidden from the helper.
+	Groups []uint32 `json:"groups,omitempty"`
 }
 
 // helperAnswer is the answer to it.
@@ -137,7 +139,8 @@ func (h *Helper) answer(ctx context.Context, r helperRequest) helperAnswer {
 	read := func() (err error) {
 		switch {
 		case r.Read == source.Processes.Name():
-			out.Processes, out.Refused, err = h.table.Processes(ctx, r.First, r.Only)
+			h.table.groups = r.Groups
+			out.Processes, out.Refused, err = h.table.find(ctx, r.First, r.Only)
 			if !r.Names {
 				out.Processes = withoutNames(out.Processes)
 			}

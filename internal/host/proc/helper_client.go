@@ -27,6 +27,7 @@ import (
 type helperClient struct {
 	Socket string
 	Names  bool // names of jobs and users are permitted
+	Tree   *rooted.Tree
 }
 
 // ask makes one request. It returns at the deadline of ctx, or shortly before it, so that the error names the helper.
@@ -83,7 +84,9 @@ func (c helperClient) Processes(ctx context.Context, first []int, only bool) ([]
 	if len(first) > helperNamed {
 		first, only = first[:helperNamed], false
 	}
-	a, err := c.ask(ctx, helperRequest{Read: source.Processes.Name(), First: first, Only: only, Names: c.Names})
+	a, err := c.ask(ctx, helperRequest{
+		Read: source.Processes.Name(), First: first, Only: only, Names: c.Names, Groups: nodeGroups(c.Tree),
+	})
 	if err == nil && !areProcesses(a.Processes) {
 		err = c.failed(access.ErrMalformed)
 	}
@@ -182,6 +185,6 @@ func areSettings(set map[string]string, names *regexp.Regexp, others []string) b
 // ByHelper returns the files and processes of a tree, as the helper at the socket p.Helper reads those that need
 // privileges.
 func ByHelper(t *rooted.Tree, p rooted.Paths) (host.Files, host.Processes) {
-	client := helperClient{p.Helper, p.JobNames}
+	client := helperClient{p.Helper, p.JobNames, t}
 	return helperFiles{t, client}, client
 }

@@ -79,6 +79,10 @@ func (p *processTable) describe(out *accel.Process) {
 	known := err == nil || access.IsAbsent(err) || errors.Is(err, unix.ESRCH)
 	stat, status := read("stat"), read("status")
 	out.Command = commandOf(stat)
+	who, certain := credentialsOf(status)
+	if certain && len(p.groups) > 0 {
+		out.MayOpen = new(who.uid == 0 || containsAll(who.groups, p.groups))
+	}
 	out.LockedMemory, out.Unlimited = lockedMemory(read("limits"))
 	var whole bool
 	out.Env, whole = environment(environ)
@@ -99,7 +103,6 @@ func (p *processTable) describe(out *accel.Process) {
 	}
 	p.lib[out.PID] = lib
 	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
-	who, certain := credentialsOf(status)
 	who.all = certain && who.uid == 0 && readsAll(p.Tree, out.PID, status)
 	switch {
 	case !lib.hasNCCL:

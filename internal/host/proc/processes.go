@@ -27,6 +27,8 @@ type processTable struct {
 	lib   map[int]libraries     // mapped libraries of a program do not change once NCCL is mapped
 	jobs  jobReader
 	names bool // with the names of jobs and users
+	// groups are those of nodeGroups.
+	groups []uint32
 
 	// Of a scan: the network namespace of process 1, and the netdevs of the others, by number.
 	hostNetwork string
@@ -50,6 +52,13 @@ func NewProcessTable(t *rooted.Tree, names bool) *processTable {
 }
 
 func (p *processTable) Processes(
+	ctx context.Context, first []int, only bool,
+) (found []accel.Process, refused bool, err error) {
+	p.groups = nodeGroups(p.Tree)
+	return p.find(ctx, first, only)
+}
+
+func (p *processTable) find(
 	ctx context.Context, first []int, only bool,
 ) (found []accel.Process, refused bool, err error) {
 	pids, err := p.Tree.Pids()

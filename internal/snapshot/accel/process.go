@@ -26,8 +26,11 @@ type Process struct {
 	DMABUFs []DMABUFs
 	// LockedMemory is the soft limit "Max locked memory" in bytes. Nil: unlimited or unreadable.
 	LockedMemory *uint64
-	Unlimited    bool   // the soft limit of locked memory is "unlimited"
-	Job          string // slurm/123, or kubernetes/UID of the pod
+	Unlimited    bool // the soft limit of locked memory is "unlimited"
+	// MayOpen: it is root, or in all groups that own nodes of RDMA devices (uverbs) which others may not open. Nil:
+	// unknown, or others may open all of them.
+	MayOpen *bool
+	Job     string // slurm/123, or kubernetes/UID of the pod
 	// Step, Container and Unit are of its control group. Step: of a Slurm job, 0, batch, extern. Container: the first 12
 	// digits of its ID. Unit: systemd's, only without job and container: ganesha.service, session-3.scope; user.slice for
 	// units of a user's own manager.

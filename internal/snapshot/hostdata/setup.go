@@ -2,25 +2,52 @@
 // typed data.
 package hostdata
 
+import "strings"
+
 // Setup is the settings of the host for RDMA training.
 type Setup struct {
 	// Files are the texts of files that no other section has, by path without the leading slash, and of directories (their
 	// names, one in a line). Absent ones are left out.
-	Files map[string]SetupFile `foreign:"parsed"`
+	Files SetupFiles `foreign:"parsed"`
 	// Launchers are the services that start jobs; nil: not searched.
 	Launchers []Launcher
 	// LaunchersUnread is why there may be others: access.Reason, or not completed; empty: there are none.
 	LaunchersUnread string
+	// MADFlags are the flags of this program that need management datagrams; nil in a replay.
+	MADFlags []string
 	// Interrupts are those of the functions of RDMA devices.
 	Interrupts []DeviceInterrupts
 	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
 	Rows []SetupRow
 }
 
+// SetupFiles are files and directories by path.
+type SetupFiles map[string]SetupFile
+
 // SetupFile is a file, or a directory.
 type SetupFile struct {
 	Text   string
 	Unread string // why it could not be read: access.Reason; empty: it was
+}
+
+// Text returns a file; ok is false where the host does not have it or it could not be read.
+func (all SetupFiles) Text(file string) (text string, ok bool) {
+	f, ok := all[file]
+	return f.Text, ok && f.Unread == ""
+}
+
+// Unread returns why a file could not be read; empty if it was, or does not exist.
+func (all SetupFiles) Unread(file string) string {
+	if f := all[file]; f.Unread != "" {
+		return "/" + file + ": " + f.Unread
+	}
+	return ""
+}
+
+// Names returns the entries of a directory.
+func (all SetupFiles) Names(dir string) []string {
+	text, _ := all.Text(dir)
+	return strings.Fields(text)
 }
 
 // DeviceInterrupts are the interrupts of the PCI function of an RDMA device since its driver has requested them.
