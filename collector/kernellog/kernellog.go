@@ -36,7 +36,7 @@ func ofKernelLog(d *metric.Desc) *metric.Desc {
 
 var (
 	kernelLogEvents = ofMessages(metric.Host("rdma_kernel_log_events_total",
-		"Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task. No series: no message.",
+		"Messages of the kernel log about RDMA devices, the PCIe ports above them and GPUs, since boot as far as the log reaches back. driver: printed the message, or is on the stack of a stuck task; ghes: the firmware of the host reports it. No series: no message.",
 		"/dev/kmsg", "device", "pci_address", "driver", "kind"))
 	kernelLogRecent = ofMessages(metric.Host("rdma_kernel_log_recent_events",
 		"Messages of rdma_kernel_log_events_total of the last 15 minutes, by their own time. An increase of the counter is not that: it has no sample before the first message, and begins anew with the exporter.",
@@ -69,6 +69,8 @@ type kernelLog struct {
 	// RDMA device by the address of its function, or of a port above it alone; empty: a GPU, or a port above several.
 	functions map[string]string
 	gpus      map[string]bool // PCI functions
+
+	firmwareFirst bool // a record of the host's firmware was among the events
 }
 
 func newKernelLog(last *shared.LastRound) *kernelLog {
@@ -135,6 +137,7 @@ func (c *kernelLog) count(r reading.Reads, log *host.KernelLogReading) {
 			continue
 		}
 		c.next = e.Seq + 1
+		c.firmwareFirst = c.firmwareFirst || e.Driver == kernellog.Firmware
 		key, ours := c.key(r, &e.Event)
 		if e.Kind.Ends() { // of a function that this exporter does not watch, too: it may have watched its fault
 			c.resolve(&key)
@@ -323,7 +326,7 @@ func functionOfNetdev(r reading.Reads, netdev string) string {
 
 // section returns the data of the round, sorted.
 func (c *kernelLog) section(log *host.KernelLogReading) *hostdata.KernelLog {
-	out := &hostdata.KernelLog{Lost: log.Lost, Skipped: log.Skipped}
+	out := &hostdata.KernelLog{Lost: log.Lost, Skipped: log.Skipped, FirmwareFirst: c.firmwareFirst}
 	for _, k := range c.counts {
 		out.Counts = append(out.Counts, k.KernelLogCount)
 	}

@@ -136,6 +136,55 @@ func TestKernelLogCounts(t *testing.T) {
 	}
 }
 
+// TestFirmwareFirst: a record of a PCIe error by the host's firmware is one of firmware first, of whatever severity and
+// device; errors that the kernel handles, and records of memory, are none.
+func TestFirmwareFirst(t *testing.T) {
+	record := func(section string) []string {
+		return []string{
+			"{3}[Hardware Error]: event severity: corrected", "{3}[Hardware Error]:  Error 0, type: corrected",
+			"{3}[Hardware Error]:   section_type: PCIe error", "{3}[Hardware Error]:   " + section,
+		}
+	}
+	for name, c := range map[string]struct {
+		lines   []string
+		counted string
+		want    bool
+	}{
+		"record": {record("device_id: 0000:4d:00.0"), "mlx5_0|0000:4d:00.0|ghes|pcie_correctable 1", true},
+		"record and registers": {
+			append(record("device_id: 0000:4d:00.0"), "mlx5_core 0000:4d:00.0: AER: aer_status: 0x00000001, aer_mask: 0x00002000",
+				"mlx5_core 0000:4d:00.0:    [ 0] RxErr"), "mlx5_0|0000:4d:00.0|ghes|pcie_correctable 1", true,
+		},
+		"registers": {[]string{
+			"mlx5_core 0000:4d:00.0: AER: aer_status: 0x00040000, aer_mask: 0x00000000",
+			"mlx5_core 0000:4d:00.0: AER: aer_uncor_severity: 0x00062030",
+		}, "mlx5_0|0000:4d:00.0|ghes|pcie_fatal 1", true},
+		"of an NVMe": {record("device_id: 0000:e1:00.0"), "", true},
+		"of memory":  {record("node: 0 card: 2"), "", false},
+		"AER": {
+			[]string{"mlx5_core 0000:4d:00.0: AER: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)"},
+			"mlx5_0|0000:4d:00.0|mlx5_core|pcie_correctable 1", false,
+		},
+		"AER of a port": {
+			[]string{"pcieport 0000:15:01.0: AER: Uncorrected (Fatal) error received: 0000:4d:00.0"},
+			"mlx5_0|0000:4d:00.0|pcieport|pcie_fatal 1", false,
+		},
+		"nothing": {nil, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := &written{}
+			_, read := kernelLogOf(log)
+			log.print(time.Hour, c.lines...)
+			for range 2 { // it stays so
+				n := read(t)
+				if got := counted(n); got != c.counted || n.KernelLog.FirmwareFirst != c.want {
+					t.Errorf("%s, firmware first %v; want %s, %v", got, n.KernelLog.FirmwareFirst, c.counted, c.want)
+				}
+			}
+		})
+	}
+}
+
 // TestKernelLogRounds: each event counts once, and the last one of a kind gives time and detail.
 func TestKernelLogRounds(t *testing.T) {
 	log := &written{}

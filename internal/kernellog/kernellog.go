@@ -12,12 +12,15 @@ import (
 // Event is a recognised line, or several that belong together.
 type Event struct {
 	Kind       Kind
-	Driver     string // that printed it, or whose function is on the stack; empty: unknown
+	Driver     string // that printed it, or whose function is on the stack; Firmware; empty: unknown
 	PCIAddress string // of the function: 0000:4d:00.0; empty: unknown
 	Netdev     string
 	Device     string // RDMA device
 	Detail     string // captured fields: "module 0, Cable error, High Temperature"; empty: none
 }
+
+// Firmware is the driver of what the firmware of the host reports (drivers/acpi/apei/ghes.c).
+const Firmware = "ghes"
 
 // maxDetail limits Event.Detail, in bytes.
 const maxDetail = 96
@@ -36,6 +39,9 @@ func Parse(line string) (Event, bool) {
 		}
 		e.Kind = p.Kind
 		e.fields(p.form().SubexpNames(), m)
+		if e.Kind == PCIeFirmware {
+			e.Driver = Firmware // not that of the device, which the prefix of its registers names
+		}
 		return e, true
 	}
 	return Event{}, false

@@ -120,12 +120,22 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func BenchmarkParseBoot(b *testing.B) {
-	all := lines(b, "boot.txt")
-	for b.Loop() {
-		for _, line := range all {
-			Parse(line)
+// BenchmarkParse parses the lines of a boot, of which few are recognised, and lines that are recognised.
+func BenchmarkParse(b *testing.B) {
+	var known []string
+	for _, line := range append(lines(b, "lines.txt"), lines(b, "lines_vendors.txt")...) {
+		if kind, _, _ := strings.Cut(line, "\t"); kind != "-" {
+			known = append(known, line[strings.LastIndex(line, "\t")+1:])
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(all)), "ns/line")
+	for name, all := range map[string][]string{"boot": lines(b, "boot.txt"), "recognised": known} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				for _, line := range all {
+					Parse(line)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(all)), "ns/line")
+		})
+	}
 }

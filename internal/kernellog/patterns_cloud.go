@@ -39,7 +39,7 @@ var cloudPatterns = []Pattern{
 		Kind: QueueError, Meaning: "a queue of the interface has invalid completions or no interrupts",
 		Follows: "a reset by the driver",
 		Source:  "drivers/net/ethernet/amazon/ena/ena_netdev.c, handle_invalid_req_id and check_for_rx_interrupt_queue; drivers/infiniband/hw/efa/efa_main.c, efa_process_comp_eqe; 5.4 to 7.2",
-		drivers: amazon, form: `^Potential MSIX issue on Rx side Queue = (?P<queue>\d+)|^Invalid req[_ ]id:? \d+|^tx_info doesn't have valid|^Completion event on non-existent CQ`,
+		drivers: amazon, form: `^Potential MSIX issue on Rx side Queue = (?P<queue>\d+)|^Invalid (?:rx )?req[_ ]id:? \d+|^tx_info doesn't have valid|^Completion event on non-existent CQ`,
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the driver cannot reset the device",
@@ -60,9 +60,9 @@ var cloudPatterns = []Pattern{
 	{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its queues",
 		Source:  "drivers/infiniband/hw/efa/efa_main.c, efa_probe_device and efa_enable_msix; drivers/net/ethernet/amazon/ena/ena_netdev.c, ena_probe, ena_device_init and ena_enable_msix; 5.4 to 7.2",
-		drivers: amazon, form: `^(?i:efa|ena) device init failed|^Failed to (?:init(?: readless MMIO| mmio read less)|re(?:map regist?er bar|map regs bar|quest (?:admin irq|I/O IRQ|irq))|enable (?:MSI-X|and set the admin))|` +
+		drivers: amazon, form: `^(?i:efa|ena) device init failed|^The device doesn't have io queues|^(?i:failed) to (?:init(?: readless MMIO| mmio read less)|re(?:map regist?er bar|map regs bar|quest (?:admin irq|I/O IRQ|irq))|enable (?:MSI-X|and set the admin))|` +
 			`^(?:Doorbells )?BARs? unavailable|^pci_(?:enable_device_mem|request_selected_regions|set_dma_mask)|^(?:err_pci_set|dma_set_mask)\w+ failed|^(?i:ENA llq bar) mapping failed|` +
-			`^Can not (?:initialize ena admin queue|reset device|reserve msix|setup management)|^(?:Device version is too low|E(?:FA|NA)(?: ctrl)? version is lower)|^Cannot (?:register net device|get attribute for ena device|configure aenq)|` +
+			`^Can not (?:initialize ena admin queue|reset device|reserve msix|setup management)|^(?:(?i:device) version is too low|E(?:FA|NA)(?: ctrl)? version is lower)|^Cannot (?:register net device|get attribute for ena device|configure aenq)|` +
 			`^Queue creation failed|^(?:Invalid dma width|DMA width illegal) value|^Failed to create I/O [RT]X queue|^Failed to (?:get device attr|[gs]et aenq attributes)|^Device alloc failed|^Invalid dma width`,
 	},
 	// mana, mana_ib.

@@ -28,7 +28,7 @@ var hisiliconPatterns = []Pattern{
 	{
 		Kind: RecoveryStarted, Meaning: "the driver resets the device",
 		Source:  "drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c, hclge_do_reset and hclge_check_event_cause; hclge_mbx.c, hclge_handle_ncsi_error; hns3_enet.c, hns3_error_detected; 5.4 to 7.2",
-		drivers: hisilicon, form: `^received reset event, reset type is|^(?:IMP|global|PF) reset (?:requested|interrupt)|^requesting reset due to|^PCI error detected, state`,
+		drivers: hisilicon, form: `^received reset event, reset type is|^(?:IMP|[Gg]lobal|PF) [Rr]eset (?:requested|interrupt)|^requesting reset due to|^PCI error detected, state`,
 	},
 	{
 		Kind: RecoveryEnded, Meaning: "the device works again after a reset",
@@ -37,9 +37,9 @@ var hisiliconPatterns = []Pattern{
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the driver cannot reset the device",
-		Source: "drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c, hclge_reset_err_handle, hclge_reset_wait, hclge_flr_done and hclge_reset_ae_dev; hns3vf/hclgevf_main.c, hclgevf_reset; " +
+		Source: "drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c, hclge_reset_err_handle, hclge_reset_wait, hclge_flr_prepare, hclge_flr_done and hclge_reset_ae_dev; hns3vf/hclgevf_main.c, hclgevf_reset; " +
 			"drivers/infiniband/hw/hns/hns_roce_hw_v2.c, hns_roce_hw_v2_reset_notify_init and hns_roce_function_clear; 5.4 to 7.2",
-		drivers: hisilicon, form: `^Reset fail!|^Wait for reset timeout: |^fail(?:ed)? to (?:rebuild|prepare (?:FLR|to reset)), ret=|^failed to reset VF(?:\(| stack)|VF is disabled!$|` +
+		drivers: hisilicon, form: `^Reset fail!|^Wait for reset timeout: |^flr wait (?:down )?timeout: |^fail(?:ed)? to (?:rebuild|prepare (?:FLR|to reset)), ret=|^failed to reset VF(?:\(| stack)|VF is disabled!$|` +
 			`^couldn't get reset done status from h/w|^failed to fetch H/W reset completion status|^In reset process RoCE reinit failed|^(?i:func clear (?:failed|write failed|read failed))|` +
 			`^(?:asserting function reset|assert PF reset done) fail|^failed to assert VF reset|^Can't recover - error happened before|^reset_pending:0x|` +
 			`^(?:Cmd queue init failed|Mac init error, |Enable tso fail, |Map tqp error, |Rss init fail, |VLAN init fail, |tm init hw fail, )|^(?:pci reset|cmd) failed -?\d+$|` +
@@ -58,6 +58,11 @@ var hisiliconPatterns = []Pattern{
 			`^Invalid Req Local Work Queue Error|^Local (?:Access Violation Work Queue Error|Work Queue Catastrophic Error)|^(?:invalid xrceth|xrc domain violation) error`,
 	},
 	{
+		Kind: QueueError, Meaning: "the device reports a position in a transmit ring that the ring does not have",
+		Source:  "drivers/net/ethernet/hisilicon/hns3/hns3_enet.c, hns3_clean_tx_ring; to 5.9",
+		drivers: hisilicon, form: `^wrong head \(\d+, \d+-\d+\)`,
+	},
+	{
 		Kind: CompletionError, Meaning: "a queue pair ended with an error completion",
 		Source:  "drivers/infiniband/hw/hns/hns_roce_hw_v2.c, get_cqe_status; 5.4 to 7.2",
 		drivers: hisilicon, form: `^error cqe status (?P<status>0x[0-9a-f]+)`,
@@ -71,7 +76,7 @@ var hisiliconPatterns = []Pattern{
 			`^(?i:failed to allocate priv_uar)|^setup_mtu_mac failed|^probe register netdev fail|^(?:match and instantiation failed|fail to instantiate client|init ae_dev error)|` +
 			`^(?:failed to enable PCI device|PCI request regions failed|[Cc]an't map configuration register space|failed to map device memory|can't set consistent PCI DMA)|` +
 			`^hclge device (?:allocation|initialization) failed|^(?:Init MSI/MSI-X error|Configure dev error|Allocate TQPs error), ret|^failed\(-?\d+\) to (?:allocate|init|fetch|initialize) |` +
-			`^failed to query (?:dev specifications|version and capabilities|PF caps|VF caps|func info|firmware info|hardware info|pf resource|VF resource)|^(?:query pf resource|get config) failed|` +
+			`^failed to query (?:dev specifications|version and capabilities|PF caps|VF caps|func info|firmware info|hardware info|pf resource|VF resource)|^(?:query pf resource|get config) failed|^(?:PCI init failed|firmware version query failed -?\d+)$|^(?:get hw capability error, ret = |query pf resource error )-?\d|` +
 			`^(?:C[RS]Q ring setup error|Init C[RS]Q error|failed to init CSQ)|^(?:only|Just) \d+ msi resources|^(?:tm schd init|fd table init|manager table init) fail|^(?:request misc irq|VF failed to request misc irq)|` +
 			`^(?:knic setup failed|VF knic setup failed|vport setup failed)|^(?i:request irq (?:error|failed))|^(?:net up fail, |hns3_client_start fail! )ret=|^Query (?:firmware|hardware) version fail`,
 	},

@@ -41,7 +41,7 @@ var intelPatterns = []Pattern{
 		Source: "drivers/net/ethernet/intel/ice/ice_main.c, ice_do_reset, ice_rebuild and ice_pci_err_resume; i40e/i40e_main.c, i40e_rebuild and i40e_reset_and_rebuild; " +
 			"idpf/idpf_lib.c, idpf_check_reset_complete; 5.4 to 7.2",
 		drivers: intel, form: `^(?:PF|Core|Global|EMP) ?[Rr]eset failed|^reset \d+ failed$|^Rebuild failed|^Device reset timeout|` +
-			`(?:is |in )(?:an )?(?:unrecoverable|non-recoverable)|unrecoverable device error|^Error during VSI rebuild: |^(?:PF|control|Switchdev CTRL) VSI rebuild failed|` +
+			`(?:is |in )(?:an )?(?:unrecoverable|non-recoverable)|unrecoverable device error|^Error during VSI rebuild: |^(?:PF|VF|control|Switchdev CTRL) VSI rebuild failed|` +
 			`^Rebuild of (?:main|owner) VSI|^(?:rebuild|replay) VSI failed|^control queues init failed|^Rebuild AdminQ failed|^rebuild of (?:switch|orphan VEB|Main VSI|vsi_idx \d+) failed|` +
 			`^(?:misc vector setup|ice_get_caps|ice_init_nvm|set_mac_cfg|clear PF configuration) failed|^driver needs to be unloaded and reloaded|` +
 			`^Cannot re-enable PCI device after reset|^(?:Reset during resume failed|Wait for reset timed out)|^Error resetting device\. Please reload|i40e_reset\(\) FAILED|` +

@@ -124,7 +124,7 @@ var mellanoxPatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the device: the error of the step is in the line",
 		Follows: "a function that no driver takes, or a device that stays down",
 		Source:  mlx5Dir + "main.c, probe_one, mlx5_init_one, mlx5_function_enable, mlx5_function_open, mlx5_init_once and mlx5_load; pci_irq.c; eq.c" + inMLX5,
-		drivers: mlx5, form: `^(?P<step>(?:mlx5_(?:init_one|load_one|pci_init|mdev_init|shd_init)|enable[ _]hca|init hca|query hca|query board id|set_hca_c(?:ap|trl)|handle_hca_cap\w*|sw objs init|sriov init|fpga device start|TLS device start|sf table create|Pages? allocation|Request of free IRQs) failed` +
+		drivers: mlx5, form: `^(?P<step>(?:mlx5_(?:init_one|load_one|pci_init|mdev_init|shd_init)|enable[ _]hca|init hca|query hca|query board id|set_hca_c(?:ap|trl)|handle_hca_cap\w*|sw objs init|sriov init|fpga device start|(?:IPSec|TLS) device start|register device|sf table create|Pages? allocation|Request of free IRQs) failed` +
 			`|mlx5_(?:init_one|mdev_init on|function_enable|query_hca_caps_light) ?err=|failed to (?:set issi|read dtor|allocate (?:boot|init) pages|initialize [\w ]{1,40}|register with devcom)` +
 			`|Failed to (?:init (?:flow steering|eswitch|sriov|rate limiting|SF|l2 table|fpga|embedded CPU|vhca event|command interface)[\w ]{0,24}|alloc (?:IRQs|flow steering)|create (?:EQs|async EQs|completion EQs)|set hca defaults|query ISSI|set ISSI)` +
 			`|failed to (?:create|enable) \w{1,16} EQ)|^(?:Failed|Couldn't|Cannot|Can't|Missing|error|Failed allocating)[^,]{1,64}, aborting|^Failed allocating bfreg|^(?:Driver cmdif rev|driver does not support command interface|firmware reports too many outstanding|invalid command queue address|command queue size overflow)`,

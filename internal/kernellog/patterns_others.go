@@ -40,7 +40,7 @@ var pensandoPatterns = []Pattern{
 		Kind: ProbeFailed, Meaning: "the driver cannot start the function or its RDMA device",
 		Source: "drivers/net/ethernet/pensando/ionic/ionic_bus_pci.c, ionic_probe; ionic_dev.c, ionic_dev_setup; ionic_lif.c, ionic_lif_init; ionic_aux.c, ionic_auxbus_register; " +
 			"drivers/infiniband/hw/ionic/ionic_ibdev.c, ionic_aux_probe; ionic_admin.c, ionic_create_rdma_admin; 5.4 to 7.2",
-		drivers: pensando, form: `, aborting(?:\.  err=-?\d+)?$|^Incompatible firmware signature|^Cannot identify (?:LIFs|ionic): |^Failed to init port$|^adminq init failed|^Failed to register ibdev|` +
+		drivers: pensando, form: `, aborting(?:\.  err=-?\d+)?$|^Incompatible firmware signature|^Cannot identify (?:LIFs|ionic): |^Failed to init port$|^adminq (?:init|irq request) failed|^Failed to register ibdev|` +
 			`^Failed to (?:add|initialize) \w+ aux device: |^Failed to allocate aux id|^fail(?:ed to)? create (?:eq|acq|aq) |^Can't get (?:minimum \d+ )?intrs from OS|^Cannot register (?:devlink|LIF)`,
 	},
 	{

@@ -12,7 +12,7 @@ var pciePatterns = []Pattern{
 	{
 		Kind: PCIeFatal, Meaning: "a port received a message of a fatal error; the only line where the device is gone",
 		Source: "drivers/pci/pcie/aer.c, aer_print_port_info and aer_print_rp_info; 4.0 to 7.2",
-		form:   `^(?:Multiple )?Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received(?: from (?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?`,
+		form:   `^(?:Multiple )?Uncorrect(?:ed|able) \(Fatal\) error (?:message )?received(?:(?: from|:) (?P<pci>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]))?`,
 	},
 	// Errors that the kernel handles.
 	{
@@ -34,7 +34,7 @@ var pciePatterns = []Pattern{
 		Kind: RecoveryFailed, Meaning: "the kernel cannot recover a function after a PCIe error",
 		Follows: "a function that is unusable until its driver is bound again or the host restarts",
 		Source:  "drivers/pci/pcie/err.c, pcie_do_recovery and report_error_detected; 4.18 to 7.2, before in aer.c",
-		form:    `^(?:device recovery failed|can't recover \((?P<why>no error_detected callback|state transition))`,
+		form:    `^(?:[Dd]evice recovery failed|can't recover \((?P<why>no error_detected callback|state transition))`,
 	},
 	{
 		Kind: RecoveryFailed, Meaning: "the kernel cannot reset the functions below a port after a PCIe error",
@@ -44,7 +44,7 @@ var pciePatterns = []Pattern{
 	{
 		Kind: RecoveryEnded, Meaning: "the kernel has recovered the functions below a port after a PCIe error",
 		Source: "drivers/pci/pcie/err.c, pcie_do_recovery; 4.18 to 7.2, before in aer.c",
-		form:   `^device recovery successful`,
+		form:   `^[Dd]evice recovery successful`,
 	},
 	{
 		Kind: PCIeContained, Meaning: "the port above took the link down to contain an error (DPC)",
@@ -120,7 +120,7 @@ var pciePatterns = []Pattern{
 	{
 		Kind: SlotLinkDown, Meaning: "the link of the slot does not come up", Follows: "a device that is missing",
 		Source:  "drivers/pci/hotplug/pciehp_hpc.c and pciehp_ctrl.c, pciehp_check_link_status, board_added and pciehp_power_on_slot; 5.4 to 7.2",
-		drivers: pcieports, form: `^pciehp: (?:Slot\((?P<slot>[^)]{1,20})\): (?P<what>Power fault|No link|No device found|Cannot train link|Failed to check link status|Power fault on slot)|\w+: (?:Can not enable the link|no response from device)|Cannot add device at|No new device found)`,
+		drivers: pcieports, form: `^pciehp: (?:Slot\((?P<slot>[^)]{1,20})\): (?P<what>Power fault|No link|No device found|Cannot train link|Failed to check link status|Power fault on slot)|\w+: (?:Can not enable the link|no response from device)|Cannot add device at|No new device found|(?P<link>Failed to check link status|link training error: status 0x[0-9a-f]+))`,
 	},
 	{
 		Kind:    SlotLinkDown,

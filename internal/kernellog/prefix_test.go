@@ -43,7 +43,7 @@ func TestPrefixes(t *testing.T) {
 				Event{Kind: FirmwareStopped, Driver: "mlx5_core", PCIAddress: "0000:5e:00.0"},
 			},
 			{"infiniband mlx5_3: Couldn't open port 1", Event{Kind: ProbeFailed, Device: "mlx5_3", Detail: "port 1"}},
-			{"{1}[Hardware Error]:   device_id: 0000:5d:01.0", Event{Kind: PCIeFirmware, PCIAddress: "0000:5d:01.0"}},
+			{"{1}[Hardware Error]:   device_id: 0000:5d:01.0", Event{Kind: PCIeFirmware, Driver: Firmware, PCIAddress: "0000:5d:01.0"}},
 			{
 				"nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)",
 				Event{Kind: ModuleRefused, Driver: "nvidia_peermem", Detail: "ib_register_peer_memory_client"},

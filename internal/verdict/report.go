@@ -73,7 +73,9 @@ func Seen(p *rounds.Picture) (out check.Seen) {
 	if p.Node().GPUs != nil {
 		out.GPUsReleased = p.Node().GPUs.Released
 	}
-	out.FirmwareFirst = p.Node().KernelLog.FirmwareFirst()
+	if log := p.Node().KernelLog; log != nil {
+		out.FirmwareFirst = log.FirmwareFirst
+	}
 	out.Functions, out.Failed = countLeftOut(p), listFailedReads(p)
 	n := p.Node().InfiniBand
 	if n != nil {

@@ -2,6 +2,7 @@ package commands_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,5 +41,15 @@ func TestWholeKernelLogIsNotAnonymous(t *testing.T) {
 		"capture", "--output=-", "--kernel-log",
 		"--anonymise"); code != command.UsageError {
 		t.Errorf("exit %d", code)
+	}
+}
+
+// TestFirmwareFirstInCheck: check says once that the firmware of the host reports PCIe errors, where it does.
+func TestFirmwareFirstInCheck(t *testing.T) {
+	for machine, want := range map[string]int{"pcie-firmware-first": 1, "pcie-errors": 0, "three-rails-ok": 0} {
+		_, out, errs := runProgram(t, "--replay="+machines.Fixture(machine), "check")
+		if n := strings.Count(out, "PCIe errors are reported by firmware first"); n != want {
+			t.Errorf("%s: %d times, want %d\n%s\n%s", machine, n, want, out, errs)
+		}
 	}
 }

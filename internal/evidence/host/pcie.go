@@ -286,7 +286,7 @@ func pcieErrors(f *fault.Fault) fault.Text {
 
 // notCounted says which errors the counters of the kernel lack.
 func notCounted(f *fault.Fault) string {
-	if f.Has(`rdma_kernel_log_events_total{kind="pcie_firmware_first",$host}`) {
+	if f.Has(`rdma_kernel_log_events_total{driver="ghes",$host}`) {
 		return "PCIe errors are reported by firmware first on this host: the counters of the kernel do not count them."
 	}
 	return "errors that the firmware of the host handles (firmware first) are in the kernel log alone."

@@ -65,6 +65,7 @@ type Helper struct {
 	tree  *rooted.Tree
 	table *processTable
 	turns *access.Turns
+	limit time.Duration // of a request
 }
 
 // OpenHelper opens the trees.
@@ -75,7 +76,7 @@ func OpenHelper(p rooted.Paths) (*Helper, error) {
 	}
 	turns := access.NewTurns()
 	turns.CPU = access.NewCPUWait(access.CPUOfProcess())
-	return &Helper{tree: t, table: NewProcessTable(t, true), turns: turns}, nil
+	return &Helper{tree: t, table: NewProcessTable(t, true), turns: turns, limit: helperTime}, nil
 }
 
 // Close closes the trees.
@@ -113,7 +114,7 @@ func (h *Helper) Serve(ctx context.Context, l *net.UnixListener, rejected func(e
 
 // converse answers one request. A client that has disconnected is no error.
 func (h *Helper) converse(ctx context.Context, conn *net.UnixConn, owner uint32) error {
-	ctx, cancel := context.WithTimeout(ctx, helperTime)
+	ctx, cancel := context.WithTimeout(ctx, h.limit)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
 	if err := checkPeer(conn, owner); err != nil {

@@ -28,11 +28,12 @@ type helperClient struct {
 	Socket string
 	Names  bool // names of jobs and users are permitted
 	Tree   *rooted.Tree
+	Limit  time.Duration
 }
 
 // ask makes one request. It returns at the deadline of ctx, or shortly before it, so that the error names the helper.
 func (c helperClient) ask(ctx context.Context, r helperRequest) (answer helperAnswer, err error) {
-	left := helperTime
+	left := c.Limit
 	if end, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(end)*9/10)
 	}
@@ -185,6 +186,6 @@ func areSettings(set map[string]string, names *regexp.Regexp, others []string) b
 // ByHelper returns the files and processes of a tree, as the helper at the socket p.Helper reads those that need
 // privileges.
 func ByHelper(t *rooted.Tree, p rooted.Paths) (host.Files, host.Processes) {
-	client := helperClient{p.Helper, p.JobNames, t}
+	client := helperClient{p.Helper, p.JobNames, t, helperTime}
 	return helperFiles{t, client}, client
 }

@@ -39,8 +39,14 @@ type NetworkdClient struct{ Files *rooted.Tree }
 func (c NetworkdClient) LLDPNeighbours(ctx context.Context, netdev string, index uint64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, networkdTime)
 	defer cancel()
+	return c.ask(ctx, netdev, index)
+}
+
+// ask is LLDPNeighbours until ctx ends.
+func (c NetworkdClient) ask(ctx context.Context, netdev string, index uint64) ([]byte, error) {
 	frames, err := c.neighbours(ctx, netdev, index)
-	if err != nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)) {
+	late := errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) // the latter of a dial
+	if err != nil && (late || ctx.Err() != nil) {
 		err = fmt.Errorf("%w in time", access.ErrLate)
 	}
 	return frames, access.Wrapped("query", networkdSocket, err)

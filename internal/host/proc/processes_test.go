@@ -66,8 +66,7 @@ func NewProcessTree(t testing.TB) (processTree, *processTable) {
 	}
 	t.Cleanup(func() { _ = tr.Close() })
 	table := NewProcessTable(tr, false)
-	start := time.Now()
-	table.now, table.jobs.timeout = func() time.Time { return start }, time.Minute
+	unhurried(table)
 	return p, table
 }
 

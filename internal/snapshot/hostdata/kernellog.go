@@ -1,22 +1,15 @@
 package hostdata
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // KernelLog counts the messages of the kernel log on RDMA devices, PCIe ports and GPUs.
 type KernelLog struct {
 	Counts []KernelLogCount // sorted
 	// Messages since the start of the program: Lost were overwritten before they were read, Skipped were not examined.
 	Lost, Skipped uint64
-}
-
-// FirmwareFirst reports whether the firmware of the host handles PCIe errors: the log has records of it (ACPI, APEI).
-func (l *KernelLog) FirmwareFirst() bool {
-	return l != nil && slices.ContainsFunc(l.Counts, func(c KernelLogCount) bool {
-		return c.Kind == "pcie_firmware_first"
-	})
+	// FirmwareFirst: the firmware of the host handles PCIe errors: the log has a record of one, of whatever device (ACPI,
+	// APEI).
+	FirmwareFirst bool
 }
 
 // KernelLogKey is an object and the kind of its messages. Empty: unknown, or none.
