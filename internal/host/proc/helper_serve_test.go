@@ -135,7 +135,7 @@ func TestHelper(t *testing.T) {
 	dir, name, direct, byHelper := helped(t)
 	stop := helpOn(t, dir, listenOn(t, name), func(h *Helper) { h.limit = time.Hour; unhurried(h.table) })
 	unhurried(direct.Processes.(*processTable))
-	client := helperClient{Socket: name, Limit: time.Hour}
+	client := helperClient{Socket: name, Tree: byHelper.tree, Limit: time.Hour}
 	byHelper.Files, byHelper.Processes = helperFiles{byHelper.tree, client}, client
 	processes := func(l *reader, first []int, only bool) []accel.Process {
 		t.Helper()
