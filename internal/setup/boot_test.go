@@ -115,8 +115,8 @@ func TestServicesAtBoot(t *testing.T) {
 			n.InfiniBand.Devices[0].Ports[0].LinkLayer = "Ethernet"
 		})},
 	})
-	byHand := func(more ...func(*snapshot.Node)) func(*snapshot.Node) {
-		return both(append(more, umad(true, true), diags)...)
+	byHand := func(changes ...func(*snapshot.Node)) func(*snapshot.Node) {
+		return both(append(changes, umad(true, true), diags)...)
 	}
 	const wantsOpenibd, conf = "etc/systemd/system/sysinit.target.wants", "etc/infiniband/openib.conf"
 	byOpenibd := []string{`ib_umad ok "yes" want "yes" by machine; /` + wantsOpenibd + `/openibd.service`}

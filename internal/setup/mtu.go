@@ -140,11 +140,11 @@ func (m *machine) siteRoCE(e ether) string {
 // isEnough reports whether an MTU of most ports gives a port the MTU of RDMA that is wanted of it.
 func (m *machine) isEnough(e ether, mtu string) bool {
 	n, _ := strconv.ParseUint(mtu, 10, 64)
-	roce, _ := RoCEMTU(n)
+	rdma, _ := RoCEMTU(n)
 	if site := m.siteRoCE(e); site != "" {
-		return site == strconv.FormatUint(roce, 10)
+		return site == strconv.FormatUint(rdma, 10)
 	}
-	return roce == 4096 || !e.forJobs()
+	return rdma == 4096 || !e.forJobs()
 }
 
 // onlyByMAD is why a setting of the subnet manager is unknown.

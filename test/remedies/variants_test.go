@@ -244,7 +244,9 @@ var variants = []variant{
 		for i := range n.Modules.Nodes {
 			n.Modules.Nodes[i].Mode, n.Modules.Nodes[i].Groups = "0660", []uint32{110}
 		}
-		n.GDR.Processes = append(n.GDR.Processes, accel.Process{PID: 1 << 20, Job: "slurm/1000", HasNCCL: true, MayOpen: new(false)})
+		n.GDR.Processes = append(n.GDR.Processes, accel.Process{
+			PID: 1 << 20, Job: "slurm/1000", HasNCCL: true, MayOpen: new(false),
+		})
 		return true
 	}},
 	{name: "opensm, no ib_umad", change: func(n *snapshot.Node) bool {
