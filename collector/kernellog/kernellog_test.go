@@ -152,7 +152,8 @@ func TestFirmwareFirst(t *testing.T) {
 	}{
 		"record": {record("device_id: 0000:4d:00.0"), "mlx5_0|0000:4d:00.0|ghes|pcie_correctable 1", true},
 		"record and registers": {
-			append(record("device_id: 0000:4d:00.0"), "mlx5_core 0000:4d:00.0: AER: aer_status: 0x00000001, aer_mask: 0x00002000",
+			append(record("device_id: 0000:4d:00.0"),
+				"mlx5_core 0000:4d:00.0: AER: aer_status: 0x00000001, aer_mask: 0x00002000",
 				"mlx5_core 0000:4d:00.0:    [ 0] RxErr"), "mlx5_0|0000:4d:00.0|ghes|pcie_correctable 1", true,
 		},
 		"registers": {[]string{
