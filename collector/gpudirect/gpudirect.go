@@ -110,7 +110,7 @@ type gdrState struct {
 func New(with *shared.State) *shared.Collector {
 	c := &gpuDirect{
 		nccl: with.NCCL, ebpf: with.EBPF, lastRound: with.Last, gpus: with.GPUs,
-		use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: with.Bufinfo}},
+		use: gdrUse{ports: meters{}, sockets: socketUse{bytes: meters{}}, bufinfo: bufinfo{on: with.Bufinfo}},
 	}
 	c.devices.Collector = "gdr"
 	return &shared.Collector{

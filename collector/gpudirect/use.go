@@ -2,7 +2,6 @@ package gpudirect
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/nccl"
-	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 )
@@ -33,7 +31,7 @@ var (
 // gdrUse measures jobs while they run.
 type gdrUse struct {
 	ports     meters // bytes, by portKey
-	others    meters // bytes of interfaces that belong to no RDMA device, by name and direction
+	sockets   socketUse
 	bufinfo   bufinfo
 	suspected bool               // staging can be confirmed only by the DMA-BUF list
 	rates     map[string]float64 // bits per second of the ports, by portKey
@@ -46,7 +44,7 @@ func (u *gdrUse) read(
 ) {
 	if len(jobs.found) == 0 {
 		clear(u.ports)
-		clear(u.others)
+		u.sockets.clear()
 		return
 	}
 	u.rates = map[string]float64{}
@@ -55,19 +53,9 @@ func (u *gdrUse) read(
 	}
 	u.ports.keep(at)
 	if slices.ContainsFunc(jobs.found, overSockets) {
-		var bytes map[string]uint64
-		var now time.Time
-		if issues, err := reading.OfHost(ctx, h, "other interfaces", source.Netdev, func(r reading.Reads) {
-			bytes, now = readOtherNetdevs(r, devices), r.Now()
-		}); err == nil {
-			n.Issues = append(n.Issues, issues...)
-			for name, value := range bytes {
-				u.others.add(name, now, float64(value))
-			}
-			u.others.keep(now)
-		}
+		u.sockets.read(ctx, h, n, devices)
 	} else {
-		clear(u.others)
+		u.sockets.clear()
 	}
 	u.bufinfo.refresh(ctx, h, n, u.suspected)
 }
@@ -113,43 +101,6 @@ func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 	return any
 }
 
-// readOtherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction.
-// The kernel sums them up without rtnl.
-func readOtherNetdevs(r reading.Reads, devices []snapshot.Device) map[string]uint64 {
-	names, err := r.Host.Files.List(path.Clean(sysfs.NetDir))
-	if err != nil {
-		r.Issue(err)
-		return nil
-	}
-	out := map[string]uint64{}
-	for _, name := range names {
-		function, err := r.Host.Files.Resolve(sysfs.NetDir + name + "/device")
-		if err != nil ||
-			slices.ContainsFunc(devices, func(d snapshot.Device) bool { return hasNetdev(&d, path.Base(function), name) }) {
-			continue
-		}
-		for _, counter := range []string{"rx_bytes", "tx_bytes"} {
-			if n := r.Number(sysfs.NetDir+name+"/statistics", counter); n != nil {
-				out[name+"/"+counter] = *n
-			}
-		}
-	}
-	return out
-}
-
-// hasNetdev reports whether a network interface belongs to a device: on its function, or a member of its bond.
-func hasNetdev(d *snapshot.Device, address, netdev string) bool {
-	if d.PCIAddress == address {
-		return true
-	}
-	for i := range d.Ports {
-		if slices.ContainsFunc(d.Ports[i].Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev }) {
-			return true
-		}
-	}
-	return false
-}
-
 // evaluate sets the transport state of each GPU in use.
 func (u *gdrUse) evaluate(
 	d *accel.GDR, m *gdr.Machine, gpus []gdrGPU, conf nccl.Env, uptime time.Duration, now time.Time,
@@ -163,10 +114,6 @@ func (u *gdrUse) evaluate(
 		d.Registrations = append(slices.Clone(d.Registrations), accel.GDRRegistrations{Source: "dmabuf", Live: attached})
 	}
 	peermem := peermemInUse(d)
-	var others []string
-	for name := range u.others {
-		others = append(others, name)
-	}
 	for i := range d.GPUs {
 		g := &d.GPUs[i]
 		p := holderOf(&gpus[i], d.Processes)
@@ -178,7 +125,7 @@ func (u *gdrUse) evaluate(
 			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil,
 			Env: env, Memory: p.Regions,
 			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Young: isYoung(p, uptime),
-			Domain: gpus[i].domain, Other: u.others.above(transport.OtherBits/8, others...),
+			Domain: gpus[i].domain, Sockets: u.sockets.busy(),
 		}
 		if g.Best.NIC >= 0 {
 			nic := &m.NICs[g.Best.NIC]
@@ -225,7 +172,7 @@ func emitTransport(s metric.Sink, g *accel.GDRGPU) {
 // transportUnknown are the reasons for which a state of a GPU is unknown, because something could not be read.
 var transportUnknown = map[string][]string{
 	string(transport.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", transport.SettingsUnknown, transport.BusyUnknown, transport.PeermemUnseen, transport.DMABUFUnseen, transport.StartedBefore, transport.EventsLost, transport.ExporterUnknown),
-	string(transport.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", transport.FilesCut, transport.DomainUnknown, transport.OtherUnknown),
+	string(transport.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", transport.FilesCut, transport.DomainUnknown, transport.SocketsUnknown),
 }
 
 // reasonSelectors are selectors of an info metric by its reason.

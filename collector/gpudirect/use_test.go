@@ -76,6 +76,11 @@ func worker(regions int, lines string) string {
 		fmt.Sprintf("-- rdma/mlx5_0/holders --\n4711: contexts=1 regions=%d bytes=4096\n", regions)
 }
 
+// speed returns the speed of the interface of otherNetdev in Mb/s.
+func speed(megabits int) string {
+	return collectortest.Files("sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1/speed", fmt.Sprint(megabits))
+}
+
 // otherNetdev returns an interface without RDMA with some traffic in 30 s.
 func otherNetdev(gigabits float64) string {
 	const dir = "sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0"
@@ -157,7 +162,12 @@ func TestTransportOfGPUs(t *testing.T) {
 		{"sockets", busyBoard(0, 0, sockets(several)+otherNetdev(6)), "tcp no_rdma_device"},
 		{"sockets, and more open files than are read", busyBoard(0, 0, sockets("files_cut: 1\n"+several)+otherNetdev(6)), "unknown many_open_files"},
 		{"InfiniBand switched off in a file", busyBoard(0, 0, sockets(several+"conf_NCCL_IB_DISABLE: 1\n")+otherNetdev(6)), "tcp ib_disabled"},
-		{"a quiet interface", busyBoard(0, 0, sockets(several)+otherNetdev(0.5)), "unknown other_quiet"},
+		{"a quiet interface", busyBoard(0, 0, sockets(several)+otherNetdev(0.09)), "unknown other_quiet"},
+		{"an interface of 1 Gb/s", busyBoard(0, 0, sockets(several)+otherNetdev(0.11)+speed(1000)), "tcp no_rdma_device"},
+		{"an interface of 25 Gb/s below a tenth", busyBoard(0, 0, sockets(several)+otherNetdev(2.4)+speed(25000)), "unknown other_quiet"},
+		{"and above", busyBoard(0, 0, sockets(several)+otherNetdev(2.6)+speed(25000)), "tcp no_rdma_device"},
+		{"of unknown speed", busyBoard(0, 0, sockets(several)+otherNetdev(0.11)+speed(-1)), "tcp no_rdma_device"},
+		{"Open MPI on several hosts", busyBoard(0, 0, sockets("env_OMPI_COMM_WORLD_SIZE: 12\nenv_OMPI_COMM_WORLD_LOCAL_SIZE: 3\n")+otherNetdev(6)), "tcp no_rdma_device"},
 		{"no interface", busyBoard(0, 0, sockets(several)), "unknown other_rate_unknown"},
 		{"no word of several nodes", busyBoard(0, 0, sockets("")+otherNetdev(6)), "unknown nodes_unknown"},
 		{"a domain of several hosts", strings.Replace(busyBoard(0, 0, sockets(several)+otherNetdev(6)), "model: NVIDIA H100 80GB HBM3", "model: NVIDIA GB200\nfabric_state: 3\nfabric_status: 0\nfabric_cluster: 0d1e2f30-0000-1111-2222-333344445555\nfabric_clique: 1", 1), "unknown nvlink_domain"},

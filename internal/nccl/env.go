@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -113,18 +114,49 @@ func (e Env) AllowsPort(device string, port int) bool {
 	return excluded || len(items) == 0
 }
 
+// worlds are the variables in which launchers give the processes of a job and those of them on this host, innermost
+// launcher first, since each of several hosts may run a job of its own: torchrun (torch/distributed/elastic), Open MPI
+// and the MPI operator of Kubernetes (mpirun(1)), MVAPICH2, Hydra of MPICH and Intel MPI, JSM of LSF.
+var worlds = []struct{ all, here string }{
+	{"WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+	{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+	{"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"},
+	{"PMI_SIZE", "MPI_LOCALNRANKS"},
+	{"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_LOCAL_SIZE"},
+}
+
+// allocations are the variables in which schedulers give the nodes of a job: the PyTorch operator of Kubernetes (a
+// range is no number), Flux, Slurm, Torque, Grid Engine.
+var allocations = []string{"PET_NNODES", "FLUX_JOB_NNODES", "SLURM_JOB_NUM_NODES", "PBS_NUM_NODES", "NHOSTS"}
+
+// NodeVariables returns the names of the variables that Nodes reads.
+func NodeVariables() []string {
+	names := slices.Clone(allocations)
+	for _, w := range worlds {
+		names = append(names, w.all, w.here)
+	}
+	return names
+}
+
 // Nodes returns the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the
 // allocation, since torchrun may run separately on each of several nodes. A missing variable proves nothing: the kernel
 // exposes the environment at the start of the program.
 func (e Env) Nodes() int {
-	world, local := e.count("WORLD_SIZE"), e.count("LOCAL_WORLD_SIZE")
-	switch {
-	case world > 0 && local > 0 && world > local:
-		return 2
-	case world > 0 && world == local:
-		return 1
+	for _, w := range worlds {
+		all, here := e.count(w.all), e.count(w.here)
+		switch {
+		case here > 0 && all > here:
+			return 2
+		case here > 0 && all == here:
+			return 1
+		}
 	}
-	return min(2, e.count("SLURM_JOB_NUM_NODES"))
+	for _, name := range allocations {
+		if n := e.count(name); n > 0 {
+			return min(2, n)
+		}
+	}
+	return 0
 }
 
 // count returns a number set by a scheduler; 0: none.

@@ -42,9 +42,9 @@ type Process struct {
 	Unclear bool // it has registered DMA-BUFs of an exporter that may have GPU memory
 	Kept    bool // it keeps DMA-BUFs of GPU memory open; false proves nothing, since NCCL closes them after registering
 
-	Busy   *bool // the best eligible NIC exceeds BusyShare of its port rate
-	Domain *bool // the GPU is in an NVLink domain of several hosts
-	Other  *bool // a network interface without an RDMA device exceeds OtherBits
+	Busy    *bool // the best eligible NIC exceeds BusyShare of its port rate
+	Domain  *bool // the GPU is in an NVLink domain of several hosts
+	Sockets *bool // traffic of the kernel over a network interface exceeds SocketBits
 }
 
 // Trace is what eBPF programs have observed of a process.
@@ -64,10 +64,11 @@ const (
 	// YoungAge is the age below which a process may still load data over the NIC, and connect later. What it has
 	// registered is evidence of NCCL's path only if it is observed.
 	YoungAge = 15 * time.Minute
-	// OtherBits is the rate in bits per second above which traffic of an interface without RDMA counts as data of a job,
-	// not as logs or metadata.
-	OtherBits = 1e9
 )
+
+// SocketBits returns the rate in bits per second above which traffic of the kernel over an interface counts as data of
+// a job, not as logs or metadata: a tenth of the interface's speed (0: unknown), at least 100 Mb/s.
+func SocketBits(speed float64) float64 { return max(1e8, speed/10) }
 
 // rule is an outcome with its condition.
 type rule struct {
@@ -93,8 +94,8 @@ var rules = []rule{
 	{OverUnknown, NodesUnknown, func(u *Process) bool { return !u.Verbs && !u.several() }},
 	{OverUnknown, DomainUnknown, func(u *Process) bool { return !u.Verbs && u.Domain == nil }},
 	{OverUnknown, InDomain, func(u *Process) bool { return is(u.Domain) && (!u.Verbs || u.Memory == nil) }},
-	{OverUnknown, OtherUnknown, func(u *Process) bool { return !u.Verbs && u.Other == nil }},
-	{OverUnknown, OtherQuiet, func(u *Process) bool { return !u.Verbs && !*u.Other }},
+	{OverUnknown, SocketsUnknown, func(u *Process) bool { return !u.Verbs && u.Sockets == nil }},
+	{OverUnknown, SocketsQuiet, func(u *Process) bool { return !u.Verbs && !*u.Sockets }},
 	{OverTCP, IBDisabled, func(u *Process) bool { return !u.Verbs && u.Env.Integer("NCCL_IB_DISABLE", 0) != 0 }},
 	{OverTCP, NetChosen, func(u *Process) bool { return !u.Verbs && u.Env["NCCL_NET"] == "Socket" }},
 	{OverTCP, NoVerbs, func(u *Process) bool { return !u.Verbs }},

@@ -14,7 +14,7 @@ func job(change func(*Process)) *Process {
 	u := &Process{
 		NCCL: true, Verbs: true, Settings: true, Env: nccl.Env{"SLURM_JOB_NUM_NODES": "4"}, Memory: new(uint64(212)),
 		Ready: gdr.Direct, Peermem: new(uint64(0)), DMABUF: new(uint64(0)), Busy: new(true),
-		Domain: new(false), Other: new(false),
+		Domain: new(false), Sockets: new(false),
 	}
 	change(u)
 	return u
@@ -23,7 +23,7 @@ func job(change func(*Process)) *Process {
 // overSockets is job without an RDMA device, and with another interface busy.
 func overSockets(change func(*Process)) *Process {
 	return job(func(u *Process) {
-		u.Verbs, u.Memory, u.Busy, u.Other = false, nil, new(false), new(true)
+		u.Verbs, u.Memory, u.Busy, u.Sockets = false, nil, new(false), new(true)
 		change(u)
 	})
 }
@@ -92,8 +92,8 @@ func TestTransport(t *testing.T) {
 		{"one node without RDMA", overSockets(func(u *Process) { u.Env = nccl.Env{"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"} }), OverHostOnly, OneNode},
 		{"NVLink joins the nodes", overSockets(func(u *Process) { u.Domain = new(true) }), OverUnknown, InDomain},
 		{"whether it does is not known", overSockets(func(u *Process) { u.Domain = nil }), OverUnknown, DomainUnknown},
-		{"interfaces are quiet", overSockets(func(u *Process) { u.Other = new(false) }), OverUnknown, OtherQuiet},
-		{"interfaces are not known", overSockets(func(u *Process) { u.Other = nil }), OverUnknown, OtherUnknown},
+		{"interfaces are quiet", overSockets(func(u *Process) { u.Sockets = new(false) }), OverUnknown, SocketsQuiet},
+		{"interfaces are not known", overSockets(func(u *Process) { u.Sockets = nil }), OverUnknown, SocketsUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, why := c.use.Decide()

@@ -43,8 +43,8 @@ const (
 	NodesUnknown    Reason = "nodes_unknown"
 	DomainUnknown   Reason = "nvlink_domain_unknown"
 	InDomain        Reason = "nvlink_domain"
-	OtherUnknown    Reason = "other_rate_unknown"
-	OtherQuiet      Reason = "other_quiet"
+	SocketsUnknown  Reason = "other_rate_unknown"
+	SocketsQuiet    Reason = "other_quiet"
 )
 
 var advices = map[Reason]struct{ words, remedy string }{
@@ -55,7 +55,7 @@ var advices = map[Reason]struct{ words, remedy string }{
 
 	IBDisabled: {"NCCL_IB_DISABLE is set, which makes NCCL use sockets", "remove NCCL_IB_DISABLE from the job's environment and from nccl.conf"},
 	NetChosen:  {"NCCL_NET=Socket is set, which makes NCCL use sockets", "remove NCCL_NET from the job's environment and from nccl.conf"},
-	NoVerbs:    {"the job spans nodes, has no RDMA device open, and sends over another interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; give its container /dev/infiniband and libibverbs with the provider of the NIC"},
+	NoVerbs:    {"the job spans nodes, has no RDMA device open, and the kernel sends or receives much over a network interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; give its container /dev/infiniband and libibverbs with the provider of the NIC"},
 	NotNCCL:    {"a process without NCCL uses the GPU and an RDMA device, such as storage or a cache: NCCL sends no GPU data", ""},
 	OneNode:    {"the job runs on one node and needs no NIC", ""},
 
@@ -75,8 +75,8 @@ var advices = map[Reason]struct{ words, remedy string }{
 	NodesUnknown:    {"the process has no RDMA device open, unknown whether the job spans nodes", ""},
 	DomainUnknown:   {"the process has no RDMA device open, cannot read whether NVLink connects the nodes of the job", "allow the exporter to use NVML"},
 	InDomain:        {"the GPU is in an NVLink domain of several hosts, jobs in it need no NIC", ""},
-	OtherUnknown:    {"traffic of interfaces without RDMA not known yet, or cannot be read", ""},
-	OtherQuiet:      {"the process has no RDMA device open, and no interface without RDMA is busy", ""},
+	SocketsUnknown:  {"the kernel's traffic over network interfaces is not known yet, or cannot be read", ""},
+	SocketsQuiet:    {"the process has no RDMA device open, and no network interface has much traffic of the kernel", ""},
 }
 
 // Reasons returns the reasons that only transports have, sorted.

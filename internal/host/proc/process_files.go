@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/lazy"
+	"rdma_exporter/internal/nccl"
 	"rdma_exporter/internal/words"
 )
 
@@ -29,10 +30,8 @@ var (
 	variableName = lazy.Regexp(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
 )
 
-var schedulerNames = []string{
-	"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK", "SLURM_PROCID",
-	"OMPI_COMM_WORLD_RANK",
-}
+// schedulerNames are the variables of a job's number, nodes and rank.
+var schedulerNames = append(nccl.NodeVariables(), "SLURM_JOB_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
 
 // addSetting adds a setting that is not set yet, since getenv(3) and NCCL use the first of two. It reports whether it
 // fits into the limit.
@@ -141,20 +140,20 @@ var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
 var mappedWords = []string{"libnccl", "nixl", "mooncake"}
 
 // mapped searches for them in lines of /proc/PID/maps.
-func mapped(maps []byte) (version string, nccl, plugin, mover bool) {
+func mapped(maps []byte) (version string, library, plugin, mover bool) {
 	for line := range strings.Lines(string(maps)) {
 		file := strings.TrimSuffix(strings.TrimSpace(line), " (deleted)")
 		base := path.Base(file)
 		switch m := ncclLibrary().FindStringSubmatch(base); {
 		case m != nil:
-			version, nccl = m[1], true
+			version, library = m[1], true
 		case strings.HasPrefix(base, "libnccl.so"):
-			nccl = true
+			library = true
 		case strings.HasPrefix(base, "libnccl-net"):
 			plugin = true
 		case strings.Contains(base, "nixl"), strings.Contains(file, "mooncake"):
 			mover = true
 		}
 	}
-	return version, nccl, plugin, mover
+	return version, library, plugin, mover
 }

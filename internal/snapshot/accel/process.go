@@ -44,9 +44,8 @@ type Process struct {
 	// JobName and User are SLURM_JOB_NAME and the real user ID. Empty unless permitted (--collector.gdr.job-names).
 	JobName string
 	User    string
-	// Env is the job-related part of its environment, without secrets: NCCL_*, UCX_IB_*, SLURM_JOB_ID,
-	// SLURM_JOB_NUM_NODES, WORLD_SIZE, LOCAL_WORLD_SIZE, and the rank (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK), as of
-	// the start of the program.
+	// Env is the job-related part of its environment, without secrets: NCCL_*, UCX_IB_*, SLURM_JOB_ID, the size of the
+	// job (nccl.NodeVariables), and the rank (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK), as of the start of the program.
 	Env map[string]string
 	// Conf is NCCL's settings in files below the root directory of the process: NCCL_CONF_FILE or ~/.nccl.conf, then
 	// /etc/nccl.conf. Nil: these or Env could not be read completely, or there is no NCCL.
