@@ -183,8 +183,9 @@ var remedies = []remedy{
 			gauge("port:rdma_port_link_layer:alike", 1, "device", "d0", "port", "1", "link_layer", "Ethernet"),
 			gauge("port:rdma_port_link_layer:odd", 1, "port", "1", "link_layer", "Ethernet")),
 		diagnose: ethernet + kernelLog,
-		action: "Correct the link layer first: it differs from that of the siblings (RDMAPortMisconfigured), and the " +
-			"cable is probably not at fault." + accept,
+		action: "The cable is not at fault: the port has another link layer than its switch. Drain the host and set the " +
+			"link type: mlxconfig -d 0000:18:00.0 set LINK_TYPE_P1=1 (InfiniBand); LINK_TYPE_P2 for the second port of a " +
+			"card. Then reset the card: mlxfwreset -d 0000:18:00.0 reset, or power the host off and on." + accept,
 	},
 	{
 		name:   "INIT, LinkUp",

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -111,6 +112,10 @@ func TestReloadCommand(t *testing.T) {
 	runs(t, "rdma_exporter reload: no running rdma_exporter in --state.dir="+stateDir, 2)
 	t.Run("without files", func(t *testing.T) {
 		startProgram(t, live...)
+		waitUntil(func() bool { // the socket may be served later than the page
+			c, err := net.Dial("unix", filepath.Join(stateDir, "control.sock"))
+			return err == nil && c.Close() == nil
+		})
 		runs(t, "rdma_exporter reload: nothing to reload: none of --config.file", 2)
 	})
 	file := filepath.Join(t.TempDir(), "site.yml")

@@ -10,7 +10,7 @@ import (
 )
 
 // editedText is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 0, rules 2,
-// keys of a rule 4, labels and annotations 6 spaces.
+// keys of a rule 4, annotations 6 spaces, and the labels of a rule on one line.
 type editedText struct{ pieces []piece }
 
 // piece is a rule, or the text before a group's rules.
@@ -27,10 +27,11 @@ type rule struct {
 }
 
 var (
-	ruleLine     = regexp.MustCompile(`^  - (alert|record): (\S+)\n$`)
-	severityLine = regexp.MustCompile(`(?m)^      severity: (\S+)$`)
-	forLine      = regexp.MustCompile(`(?m)^    for: \S+\n`)
-	drainLine    = regexp.MustCompile(`(?m)^      drain: \S+$`)
+	ruleLine = regexp.MustCompile(`^  - (alert|record): (\S+)\n$`)
+	forLine  = regexp.MustCompile(`(?m)^    for: \S+\n`)
+	// labels of an alert: the text before the value, and the value
+	severityLabel = regexp.MustCompile(`(?m)^(    labels: \{(?:.*, )?severity: )(\w+)`)
+	drainLabel    = regexp.MustCompile(`(?m)^(    labels: \{(?:.*, )?drain: )("?\w+"?)`)
 	// an annotation, and all annotations of a rule
 	anchored = []*regexp.Regexp{
 		regexp.MustCompile(`(?m)^      \w+: &(\w+)( .*(?:\n(?: {7}.*)?)*)`),
@@ -39,8 +40,8 @@ var (
 )
 
 func (r *rule) severity() string {
-	if m := severityLine.FindStringSubmatch(r.text); m != nil {
-		return m[1]
+	if m := severityLabel.FindStringSubmatch(r.text); m != nil {
+		return m[2]
 	}
 	return ""
 }
@@ -124,10 +125,10 @@ func (c *changes) label(r *rule) {
 		shipped := r.severity()
 		add = append(add, DefaultSeverity+": "+shipped)
 		if to := by[shipped]; to != "" {
-			r.text = severityLine.ReplaceAllString(r.text, "      severity: "+to)
+			r.text = severityLabel.ReplaceAllString(r.text, "${1}"+to)
 			switch {
-			case to == "info" && drainLine.MatchString(r.text):
-				r.text = drainLine.ReplaceAllString(r.text, `      drain: "no"`)
+			case to == "info" && drainLabel.MatchString(r.text):
+				r.text = drainLabel.ReplaceAllString(r.text, `${1}"no"`)
 			case to == "info" && shipped != "info": // the label of its fault
 				add = append(add, `drain: "no"`)
 			}
@@ -137,7 +138,7 @@ func (c *changes) label(r *rule) {
 		add = append(add, name+": "+strconv.Quote(c.Labels[name]))
 	}
 	for _, line := range slices.Backward(add) {
-		r.text = strings.Replace(r.text, "\n    labels:\n", "\n    labels:\n      "+line+"\n", 1)
+		r.text = strings.Replace(r.text, "\n    labels: {", "\n    labels: {"+line+", ", 1)
 	}
 }
 
