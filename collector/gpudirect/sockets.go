@@ -22,7 +22,7 @@ type socketUse struct {
 
 // kernelTraffic are the drivers of RDMA devices whose network interfaces count the traffic of the kernel alone in
 // rx_bytes and tx_bytes, with the function that fills them. Others count that of the port, RDMA included (cxgb4, qede,
-// ionic), or carry RDMA as traffic of their own (rxe, siw). So do mlx5, bnxt_en and ice in switchdev mode.
+// ionic; mlx5 in switchdev mode: mlx5e_get_stats), or carry RDMA as traffic of their own (rxe, siw).
 var kernelTraffic = map[string]bool{
 	"mlx5_core": true, // mlx5e_fold_sw_stats64, en_main.c; IPoIB: mlx5i_get_stats, ipoib.c: its rings
 	"mlx4_core": true, // mlx4_en_fold_software_stats, en_port.c: its rings
@@ -60,8 +60,8 @@ func (u *socketUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, de
 				continue
 			}
 			for _, counter := range byteCounters {
-				if bytes := r.Number(sysfs.NetDir+name+"/statistics", counter); bytes != nil {
-					u.bytes.add(name+"/"+counter, now, float64(*bytes))
+				if n := r.Decimal(sysfs.NetDir + name + "/statistics/" + counter); n != nil {
+					u.bytes.add(name+"/"+counter, now, float64(*n))
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func (u *socketUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, de
 var byteCounters = []string{"rx_bytes", "tx_bytes"}
 
 // limitOf returns the limit of an interface, 0 for one that does not count: software, or with traffic of RDMA. ok is
-// false where rtnl is unavailable, which the kernel takes for speed and switch of an interface: they are read once.
+// false where rtnl is unavailable, which the kernel takes for the speed of an interface: it is read once.
 func limitOf(r reading.Reads, devices []snapshot.Device, name string) (bits float64, ok bool) {
 	dir := sysfs.NetDir + name + "/"
 	function, err := r.Host.Files.Resolve(dir + "device")
@@ -88,30 +88,36 @@ func limitOf(r reading.Reads, devices []snapshot.Device, name string) (bits floa
 		if !hasNetdev(d, p, path.Base(function), name) {
 			continue
 		}
-		if !kernelTraffic[d.Driver] {
+		if !kernelTraffic[d.Driver] || inSwitchdev(r, d) {
 			return 0, true
 		}
 		if p.Rate != nil {
 			rate = *p.Rate
 		}
 	}
-	files, read := r.Host.Files, [2]string{}
-	if r.UnderRTNL(source.PortNames, len(read), func() {
-		for i, file := range []string{"phys_switch_id", "speed"} { // an error: none, or without link
-			if b, err := files.Read(dir+file, nil); err == nil {
-				read[i] = string(bytes.TrimSpace(b))
-			}
+	if rate > 0 {
+		return transport.SocketBits(rate), true
+	}
+	files, text := r.Host.Files, ""
+	if r.UnderRTNL(source.PortNames, 1, func() {
+		if b, err := files.Read(dir+"speed", nil); err == nil { // an error: without link
+			text = string(bytes.TrimSpace(b))
 		}
 	}) != nil {
-		return 0, false // read may still be written to
+		return 0, false // text may still be written to
 	}
-	if read[0] != "" {
-		return 0, true
+	megabits, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		megabits = 0 // unknown; so is -1
 	}
-	if megabits, err := strconv.ParseFloat(read[1], 64); err == nil && rate == 0 { // -1 is unknown
-		rate = megabits * 1e6
-	}
-	return transport.SocketBits(rate), true
+	return transport.SocketBits(megabits * 1e6), true
+}
+
+// inSwitchdev reports whether a device of mlx5 is in switchdev mode, where its counters are the device's and not a
+// port's (mlx5_ib_counters_init, counters.c).
+func inSwitchdev(r reading.Reads, d *snapshot.Device) bool {
+	_, err := r.Host.Files.List(sysfs.ClassDir + "/" + d.Name + "/hw_counters")
+	return err == nil && d.Driver == "mlx5_core"
 }
 
 // hasNetdev reports whether a network interface belongs to a port: on the function of its device, or a member of its

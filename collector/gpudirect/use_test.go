@@ -3,6 +3,7 @@ package gpudirect
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -81,21 +82,21 @@ func speed(megabits int) string {
 	return collectortest.Files("sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1/speed", fmt.Sprint(megabits))
 }
 
+const nicFunction = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0"
+
 // otherNetdev returns an interface without RDMA with some traffic in 30 s.
 func otherNetdev(gigabits float64) string {
 	const dir = "sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0"
-	return "-- sys/class/net/eno1 -> ../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1 --\n-- " + dir +
-		"/net/eno1/device -> ../../../0000:01:00.0 --\n" +
-		collectortest.Files(
-			dir+"/vendor",
-			"0x8086",
-			dir+"/net/eno1/statistics/rx_bytes",
-			"500",
-			dir+"/net/eno1/statistics/tx_bytes",
-			"0",
-			"+30s/"+dir+"/net/eno1/statistics/rx_bytes",
-			fmt.Sprintf("%.0f", 500+gigabits*1e9/8*30),
-		)
+	return netdevOn(dir, "eno1", gigabits) + collectortest.Files(dir+"/vendor", "0x8086")
+}
+
+// netdevOn returns an interface of a function with some traffic in 30 s.
+func netdevOn(function, name string, gigabits float64) string {
+	dir := function + "/net/" + name
+	return "-- sys/class/net/" + name + " -> ../../" + strings.TrimPrefix(dir, "sys/") + " --\n-- " + dir +
+		"/device -> ../../../" + path.Base(function) + " --\n" +
+		collectortest.Files(dir+"/statistics/rx_bytes", "500", dir+"/statistics/tx_bytes", "0",
+			"+30s/"+dir+"/statistics/rx_bytes", fmt.Sprintf("%.0f", 500+gigabits*1e9/8*30))
 }
 
 func openDriver(entries string) string {
@@ -138,6 +139,7 @@ func TestTransportOfGPUs(t *testing.T) {
 	sockets := func(lines string) string {
 		return "-- processes/4711 --\ngpus: 0\nnccl: 2.27.3\nsettings: read\n" + lines
 	}
+	onPort := netdevOn(nicFunction, "ib0", 11)
 	for _, c := range []struct {
 		name, entries string
 		want          string
@@ -167,6 +169,9 @@ func TestTransportOfGPUs(t *testing.T) {
 		{"an interface of 25 Gb/s below a tenth", busyBoard(0, 0, sockets(several)+otherNetdev(2.4)+speed(25000)), "unknown other_quiet"},
 		{"and above", busyBoard(0, 0, sockets(several)+otherNetdev(2.6)+speed(25000)), "tcp no_rdma_device"},
 		{"of unknown speed", busyBoard(0, 0, sockets(several)+otherNetdev(0.11)+speed(-1)), "tcp no_rdma_device"},
+		{"the interface of a port", busyBoard(0, 0, sockets(several)+onPort), "tcp no_rdma_device"},
+		{"the interface of a port, below a tenth", busyBoard(0, 0, sockets(several)+netdevOn(nicFunction, "ib0", 9)), "unknown other_quiet"},
+		{"of mlx5 in switchdev mode, which counts RDMA", busyBoard(0, 0, sockets(several)+onPort+collectortest.Files(nicFunction+"/infiniband/mlx5_0/hw_counters/lifespan", "10")), "unknown other_rate_unknown"},
 		{"Open MPI on several hosts", busyBoard(0, 0, sockets("env_OMPI_COMM_WORLD_SIZE: 12\nenv_OMPI_COMM_WORLD_LOCAL_SIZE: 3\n")+otherNetdev(6)), "tcp no_rdma_device"},
 		{"no interface", busyBoard(0, 0, sockets(several)), "unknown other_rate_unknown"},
 		{"no word of several nodes", busyBoard(0, 0, sockets("")+otherNetdev(6)), "unknown nodes_unknown"},

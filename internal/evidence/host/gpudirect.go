@@ -180,7 +180,7 @@ func transportFallback(f *fault.Fault) fault.Text {
 	}
 	e = append(e, f.JobSettings("nccl_ib_hca|nccl_socket_ifname")...)
 	e.Add("Not evaluated",
-		"jobs whose scheduler does not report the number of nodes; jobs inside an NVLink domain of several hosts.")
+		"jobs whose launcher and scheduler do not report the number of nodes; jobs inside an NVLink domain of several hosts.")
 	return fault.Text{
 		Summary: f.Host() + ": job over several nodes sends data of " + gpuCount(f) + " over sockets instead of RDMA",
 		Description: gpuCount(
@@ -189,8 +189,8 @@ func transportFallback(f *fault.Fault) fault.Text {
 			"runs",
 			"run",
 		) + " an NCCL job over several nodes that holds no RDMA device, " +
-			"while an interface without RDMA carries its traffic (expected: RDMA). The job runs at the speed of that " +
-			"network, usually the management network, and can saturate it.",
+			"while an interface carries much traffic of the kernel (expected: RDMA). The job runs at the speed of " +
+			"sockets over that network, and can saturate it.",
 		Evidence:    e,
 		Diagnose:    "rdma_exporter topo ; ls -l /dev/infiniband # inside the job's container",
 		Action:      cmp.Or(remedies, "Run the job with NCCL_DEBUG=INFO and read its NET/ lines."),
