@@ -47,6 +47,7 @@ var fleet = []struct{ fixture, cluster string }{
 	{"optics-zoo", ""},
 	{"optics-ageing", ""},
 	{"optics-fault", ""},
+	{"ib-optics-hot", ""},
 	{"optics-lane-dark", ""},
 	{"gdr-ok-live", ""},
 	{"no-peermem-no-dmabuf", ""},
