@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	patienceOfGuest = 2 * time.Minute
+	patienceOfGuest = 8 * time.Minute
 	pollInterval    = 100 * time.Millisecond
 	scrapeTimeout   = 10 * time.Second // Prometheus' own default
 )
