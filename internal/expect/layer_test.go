@@ -23,7 +23,7 @@ func TestEarlierLayer(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		readings []string
-		flipped  string // links that are told
+		flipped  string // numbers of the links with an earlier link layer
 	}{
 		{"from the start one is another", []string{"IIIE"}, ""},
 		{"one flips, ACTIVE", []string{"IIII", "IIIE"}, "3"},
@@ -55,19 +55,19 @@ func TestEarlierLayer(t *testing.T) {
 			return out
 		}
 		if got := told(m); got != c.flipped {
-			t.Errorf("%s: told of %q, want %q", c.name, got, c.flipped)
+			t.Errorf("%s: earlier link layer of %q, want %q", c.name, got, c.flipped)
 		}
 		last := read(c.readings[len(c.readings)-1])
 		kept := NewMemory(m.Data())
 		kept.Observe(time.Unix(100, 0), last)
 		if got := told(kept); got != c.flipped {
-			t.Errorf("%s: told of %q after a restart", c.name, got)
+			t.Errorf("%s: earlier link layer of %q after a restart", c.name, got)
 		}
 		if _, _, err := m.Accept(nil, false); err != nil {
 			t.Error(err)
 		}
 		if got := told(m); got != "" {
-			t.Errorf("%s: told of %q once accepted", c.name, got)
+			t.Errorf("%s: earlier link layer of %q once accepted", c.name, got)
 		}
 	}
 }

@@ -24,23 +24,21 @@ const (
 // linkTypes are the settings of LINK_TYPE.
 var linkTypes = map[string]string{"InfiniBand": "1", "Ethernet": "2"}
 
-// OtherLinkLayer returns the link layer of the port and the expected one, and whether they differ.
-func (f *Fault) OtherLinkLayer() (LinkLayer, bool) {
+// OtherLinkLayer returns the link layer of the port and the expected one; nil unless they are known to differ.
+func (f *Fault) OtherLinkLayer() *LinkLayer {
 	has := f.LabelOf(`max by (link_layer) (rdma_port_info{$port})`, "link_layer")
 	if before := f.LabelOf(`rdma_port_earlier_link_layer_info{$port}`, "link_layer"); before != "" {
-		return LinkLayer{has, before, "as before", true}, true
+		return &LinkLayer{has, before, "as before", true}
 	}
 	if !f.Has(layerOdd) {
-		return LinkLayer{}, false
+		return nil
 	}
 	expected := "Ethernet"
 	if has == expected {
 		expected = "InfiniBand"
 	}
-	return LinkLayer{
-		has, expected, "by siblings (" + strings.Join(f.siblingsWith(expected), ", ") + ", same board)",
-		false,
-	}, true
+	siblings := strings.Join(f.siblingsWith(expected), ", ")
+	return &LinkLayer{has, expected, "by siblings (" + siblings + ", same board)", false}
 }
 
 // siblingsWith returns the siblings that have a link layer.
@@ -50,20 +48,20 @@ func (f *Fault) siblingsWith(layer string) []string {
 }
 
 // Summary names both.
-func (l LinkLayer) Summary() string { return "link layer " + l.Has + " (expected " + l.Expected + ")" }
+func (l *LinkLayer) Summary() string { return "link layer " + l.Has + " (expected " + l.Expected + ")" }
 
 // Evidence is the line on the expectation.
-func (l LinkLayer) Evidence() string {
+func (l *LinkLayer) Evidence() string {
 	return l.Has + ", expected " + l.Expected + ", " + l.Basis + "."
 }
 
 // Diagnose returns the command that shows the firmware's setting.
-func (l LinkLayer) Diagnose(f *Fault) string {
+func (l *LinkLayer) Diagnose(f *Fault) string {
 	return "mlxconfig" + f.mlxDevice() + " query | grep LINK_TYPE # as root, needs MFT"
 }
 
 // Action returns how the expected link layer is set.
-func (l LinkLayer) Action(f *Fault) string {
+func (l *LinkLayer) Action(f *Fault) string {
 	device := f.mlxDevice()
 	return "Drain the host and set the link type: mlxconfig" + device + " set LINK_TYPE_P1=" + linkTypes[l.Expected] +
 		" (" + l.Expected + "); LINK_TYPE_P2 for the second port of a card. Then reset the card: mlxfwreset" + device +
@@ -71,7 +69,7 @@ func (l LinkLayer) Action(f *Fault) string {
 }
 
 // Keep returns how the present link layer becomes the expected one.
-func (l LinkLayer) Keep(f *Fault) string {
+func (l *LinkLayer) Keep(f *Fault) string {
 	if l.past {
 		return "run rdma_exporter accept " + f.PastedPort()
 	}

@@ -60,17 +60,18 @@ func portDown(f *fault.Fault) fault.Text {
 	if id, ok := f.Number(physicalState); ok {
 		physical = ", physical state " + stateOf(physicalStates, id).name
 	}
-	if layer, ok := f.OtherLinkLayer(); ok {
+	layer := f.OtherLinkLayer()
+	if layer != nil {
 		physical += ", " + layer.Summary()
 	}
-	action, elsewhere := actionOfDown(f, setDown)
+	action, elsewhere := actionOfDown(f, setDown, layer)
 	t := fault.Text{
 		Summary: f.Where() + ": port state " + name + ", expected ACTIVE" + physical +
 			fault.When(setDown, ", netdev administratively down"),
 		Description: "The port state is " + name + "; ACTIVE is expected. Connections over the port break after the " +
 			"retries of the transport (NCCL: seconds to minutes), and collective jobs abort or hang. New jobs do not " +
 			"start, or run without the bandwidth of this port.",
-		Evidence: evidenceOfDown(f, setDown),
+		Evidence: evidenceOfDown(f, setDown, layer),
 		Diagnose: diagnoseDown(f),
 		Action: action + " If the port is to stay without a link, run rdma_exporter accept " +
 			fault.Pasted(f.Labels["device"]) + ".",
@@ -121,7 +122,7 @@ func setUp(f *fault.Fault) string {
 		strings.Join(words.Map(f.LabelsOf(adminNetdevs, "netdev"), command), ", ") + "."
 }
 
-func evidenceOfDown(f *fault.Fault, setDown bool) fault.Lines {
+func evidenceOfDown(f *fault.Fault, setDown bool, layer *fault.LinkLayer) fault.Lines {
 	var e fault.Lines
 	e.Add("State", stateOf(portStates, f.Value).explained()+".")
 	if id, ok := f.Number(physicalState); ok {
@@ -130,7 +131,7 @@ func evidenceOfDown(f *fault.Fault, setDown bool) fault.Lines {
 	if setDown {
 		addNetdevsSetDown(f, &e)
 	}
-	if layer, ok := f.OtherLinkLayer(); ok {
+	if layer != nil {
 		e.Add("Link layer", layer.Evidence())
 	}
 	reasons := `max by (netdev, reason, detail) (rdma_port_link_down_reason_info{$port})`
@@ -200,11 +201,11 @@ func diagnoseDown(f *fault.Fault) string {
 		" ; dmesg -T | grep -iE 'mlx|bnxt|irdma|ionic|efa|link' | tail -20 # as root"
 }
 
-func actionOfDown(f *fault.Fault, setDown bool) (action string, elsewhere bool) {
+func actionOfDown(f *fault.Fault, setDown bool, layer *fault.LinkLayer) (action string, elsewhere bool) {
 	if setDown {
 		return setUp(f), true
 	}
-	if layer, ok := f.OtherLinkLayer(); ok {
+	if layer != nil {
 		return "The cable is not at fault: the port has another link layer than its switch. " + layer.Action(f), true
 	}
 	for _, c := range causesOfDown {

@@ -151,7 +151,7 @@ func diagnoseIPoIB(netdevs []string) string {
 }
 
 func linkLayerDiffers(f *fault.Fault) fault.Text {
-	layer, _ := f.OtherLinkLayer()
+	layer := cmp.Or(f.OtherLinkLayer(), &fault.LinkLayer{}) // the fault has ended since
 	active := f.Has(`rdma_port_state_id{$port} == 4`)
 	var e fault.Lines
 	e.Add("Link layer", layer.Evidence())
