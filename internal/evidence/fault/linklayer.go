@@ -55,6 +55,14 @@ func (l *LinkLayer) Evidence() string {
 	return l.Has + ", expected " + l.Expected + ", " + l.Basis + "."
 }
 
+// Contrast says where the other one is from.
+func (l *LinkLayer) Contrast() string {
+	if l.past {
+		return "and was " + l.Expected + " before"
+	}
+	return "its siblings of the same board for " + l.Expected
+}
+
 // Diagnose returns the command that shows the firmware's setting.
 func (l *LinkLayer) Diagnose(f *Fault) string {
 	return "mlxconfig" + f.mlxDevice() + " query | grep LINK_TYPE # as root, needs MFT"

@@ -161,7 +161,7 @@ func linkLayerDiffers(f *fault.Fault) fault.Text {
 	e.Add("Not evaluated", "whether the card can change its link layer, ports of other roles.")
 	t := fault.Text{
 		Summary: f.WhereAll() + ": " + fault.When(!active, "port not ACTIVE, ") + layer.Summary(),
-		Description: "The port is configured for " + layer.Has + ", its siblings of the same board for " + layer.Expected +
+		Description: "The port is configured for " + layer.Has + ", " + layer.Contrast() +
 			". The port cannot come up: a switch of the other link layer is at the far end of its cable, which is not at " +
 			"fault.",
 		Evidence:    e,
