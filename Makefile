@@ -125,7 +125,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane 
 	@$(MAKE) --no-print-directory -j2 -Otarget check-code check-rules check-packaging check-generated
 
 # One compilation, as in make test; what needs cgo is in internal/host/nvml.
-check e2e kernel-proofs: export CGO_ENABLED = 0
+check e2e kernel-proofs quickstart: export CGO_ENABLED = 0
 
 check-code: $(BIN)/actionlint
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
@@ -172,37 +172,38 @@ fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 60s) each, startin
 fuzz-corpus: ## store the corpus found by make fuzz on this machine
 	tar -C $(CORPUS) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -9n >test/fuzz/corpus.tar.gz
 
-.PHONY: e2e e2e-programs e2e-kernel e2e-servers e2e-quickstart kernel-proofs
-e2e: e2e-programs ## tests with a real kernel (namespaces, virtual machine), a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages as root
-	@$(MAKE) --no-print-directory -j3 -Oline e2e-kernel e2e-servers e2e-quickstart
+.PHONY: e2e e2e-programs e2e-page e2e-servers e2e-fabric kernel-proofs quickstart
+e2e: e2e-programs ## tests with network namespaces, a simulated fabric, Prometheus, Alertmanager and a browser; ten minutes, installs Debian packages as root
+	@$(MAKE) --no-print-directory -j3 -Oline e2e-page e2e-servers e2e-fabric
 
 # Parts that run at the same time cannot both install packages.
 e2e-programs:
-	set -e; for p in alerting page fabric sandbox kernel; do test/$$p/packages.sh; done
+	set -e; for p in alerting page fabric sandbox; do test/$$p/packages.sh; done
 	$(GO) build -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	$(GO) test -c -tags e2e -o $(BIN)/host-e2e/ ./internal/host/live ./internal/host/netlink ./internal/host/umad
 
-# Parts that mostly wait, each for others. A browser starves the guest's emulated processors: test/kernel comes after test/page.
-e2e-kernel e2e-servers e2e-quickstart kernel-proofs: export RDMA_EXPORTER = $(CURDIR)/$(BIN)/rdma_exporter-e2e
-e2e-kernel kernel-proofs: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
+e2e-page e2e-servers e2e-fabric kernel-proofs quickstart: export RDMA_EXPORTER = $(CURDIR)/$(BIN)/rdma_exporter-e2e
+kernel-proofs: export RDMA_HOST_TEST = $(CURDIR)/$(BIN)/host-e2e
 
-e2e-kernel:
-	$(GO) test -tags e2e -count=1 -timeout 8m ./test/browser ./test/page
-	$(GO) test -tags e2e -count=1 -timeout 30m -run '^TestKernel$$' ./test/kernel
+e2e-page:
+	$(GO) test -tags e2e -count=1 -timeout 10m ./test/browser ./test/page
 
 e2e-servers:
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
+	$(GO) test -tags e2e -count=1 -timeout 10m ./test/dashboards
+
+e2e-fabric:
+	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	$(GO) test -tags e2e -count=1 -timeout 5m ./test/connections
 	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
 	$(GO) test -tags e2e -count=1 -timeout 5m ./test/sandbox
-	$(GO) test -tags e2e -count=1 -timeout 8m ./test/dashboards
 
-e2e-quickstart:
-	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
+kernel-proofs: e2e-programs ## a virtual machine with a real kernel: the exporter in it, eBPF programs, alerts of faults; twenty minutes, installs Debian packages as root
+	test/kernel/packages.sh
+	$(GO) test -tags e2e -count=1 -timeout 45m ./test/kernel
+
+quickstart: e2e-programs ## follow docs/quickstart.md to the letter; six minutes, installs Debian packages as root
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/quickstart
-
-kernel-proofs: e2e-programs ## eBPF programs, and alerts of faults, in a virtual machine with a real kernel; eight minutes, installs Debian packages as root
-	$(GO) test -tags e2e -count=1 -timeout 30m -skip '^TestKernel$$' ./test/kernel
 
 .PHONY: release-test
 release-test: $(BIN)/nfpm ## test release artefacts: deb and rpm on a clean Debian with systemd, container image, amd64 and arm64 binaries; 15 minutes, installs Debian packages as root

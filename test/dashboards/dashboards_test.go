@@ -192,11 +192,12 @@ func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 		hosts = hosts[:1]
 	}
 	return slices.ContainsFunc(hosts, func(host string) bool {
+		now := time.Now()
 		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", host,
 			"$host", host, "$fabric", host,
-			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "$__range", "10s", "offset 10m", "offset 10s",
+			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "offset $__range", "offset 10s",
+			"$__range", fmt.Sprintf("%.0fs", now.Sub(began).Seconds()), "offset 10m", "offset 10s",
 			"$$__all", "all", orUnknown, "").Replace(q.expr)
-		now := time.Now()
 		if q.instant {
 			return p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(now)}})
 		}
