@@ -55,8 +55,8 @@ type gpuFigure struct {
 	value func(*accel.GPU) *float64
 }
 
-// gpuFigures are the metrics of single values. Outside full mode only NVLinks, PCIe, and whether a GPU is fit to use
-// them.
+// gpuFigures are the metrics of single values. Outside full mode only NVLinks, PCIe, whether a GPU is fit to use them,
+// and whether it works.
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links",
@@ -94,13 +94,13 @@ var gpuFigures = []gpuFigure{
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", func(g *accel.GPU) *uint64 { return g.NVLinkTransmit }),
 	gpuUint("rdma_gpu_nvlink_receive_bytes_total", false, "Data bytes received by a GPU over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", func(g *accel.GPU) *uint64 { return g.NVLinkReceive }),
-	gpuFloat("rdma_gpu_temperature_celsius", "Temperature of a GPU. Full mode only.",
+	gpuFloat("rdma_gpu_temperature_celsius", true, "Temperature of a GPU. Full mode only.",
 		"nvmlDeviceGetTemperature", func(g *accel.GPU) *float64 { return g.Temperature }),
-	gpuFloat("rdma_gpu_power_watts", "Power draw of a GPU. Full mode only.",
-		"nvmlDeviceGetPowerUsage", func(g *accel.GPU) *float64 { return g.Power }),
-	gpuFloat("rdma_gpu_utilization_ratio",
-		"Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
-		"nvmlDeviceGetUtilizationRates", func(g *accel.GPU) *float64 { return g.Utilization }),
+	needed(gpuFloat("rdma_gpu_power_watts", false, "Power draw of a GPU.",
+		"nvmlDeviceGetPowerUsage", func(g *accel.GPU) *float64 { return g.Power })),
+	needed(gpuFloat("rdma_gpu_utilization_ratio", false,
+		"Share of the last sample period (1 s or less) in which a kernel ran on a GPU.",
+		"nvmlDeviceGetUtilizationRates", func(g *accel.GPU) *float64 { return g.Utilization })),
 	gpuUint("rdma_gpu_memory_used_bytes", true,
 		"GPU memory in use, without memory reserved by the driver. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *accel.GPU) *uint64 { return g.MemoryUsed }),
@@ -113,8 +113,8 @@ var gpuFigures = []gpuFigure{
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *accel.GPU) *uint64 { return g.BAR1Total }),
 }
 
-func gpuFloat(name, help, from string, value func(*accel.GPU) *float64) gpuFigure {
-	return gpuFigure{metric.GPU(name, help, from), true, value}
+func gpuFloat(name string, full bool, help, from string, value func(*accel.GPU) *float64) gpuFigure {
+	return gpuFigure{metric.GPU(name, help, from), full, value}
 }
 
 // needed returns a value that a rule uses and that some drivers do not report.

@@ -71,11 +71,11 @@ func TestGPUModes(t *testing.T) {
 		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="recovery",gpu="0"} 2`,
 		`rdma_gpu_nvlinks_up{UUID="GPU-0",gpu="0"} 17`,
 		`rdma_gpu_pcie_width_lanes{UUID="GPU-0",gpu="0"} 16`,
+		`rdma_gpu_power_watts{UUID="GPU-0",gpu="0"} 612.5`,
 		`rdma_gpu_xid_events_total{UUID="GPU-0",gpu="0"} 0`,
 	}
 	more := []string{
 		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="replay",gpu="0"} 1`,
-		`rdma_gpu_power_watts{UUID="GPU-0",gpu="0"} 612.5`,
 		`rdma_gpu_remapped_rows{UUID="GPU-0",error="correctable",gpu="0"} 3`,
 		`rdma_gpu_row_remapping{UUID="GPU-0",gpu="0",state="pending"} 1`,
 		`rdma_gpu_throttle{UUID="GPU-0",gpu="0",reason="hw_slowdown"} 0`,
@@ -123,7 +123,7 @@ func TestGPUIsRead(t *testing.T) {
 		{"a library that cannot be used", &collectortest.FakeGPUs{Err: syscall.ELIBACC}, "[io]", 0, false},
 		{"built without cgo", &collectortest.FakeGPUs{Err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
 		{"released", &collectortest.FakeGPUs{Err: syscall.EBUSY, Released: &accel.GPURelease{Left: time.Minute}}, "[]", 2, false},
-		{"a GPU that is lost", &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
+		{"a GPU that is lost", &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1", GPUs: []accel.GPU{h200(0)}}, Errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 9, false},
 		{"a call that does not return", &collectortest.FakeGPUs{NVML: accel.NVML{Driver: "1"}, Errs: []error{access.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", collectortest.SlowGPUs(time.Minute), "[stuck]", 0, true},
 	} {

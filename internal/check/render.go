@@ -276,6 +276,9 @@ func Where(labels map[string]string) string {
 	case ofFabric, labels["symptom"] == "no_subnet_manager" && labels["reason"] == "fabric":
 		parts = append(parts, "fabric")
 	}
+	if job := labels["job_id"]; job != "" {
+		parts = append(parts, "job "+job)
+	}
 	if device := labels["device"]; device != "" {
 		if port := labels["port"]; port != "" {
 			device += "/" + port

@@ -160,13 +160,13 @@ func TestGPUReleaseOverHTTP(t *testing.T) {
 
 // TestGPUMode: full mode serves more, and another mode is refused.
 func TestGPUMode(t *testing.T) {
-	const power = `rdma_gpu_power_watts{`
+	const memory = `rdma_gpu_memory_used_bytes{`
 	for mode, want := range map[string]bool{"fabric": false, "full": true} {
 		t.Run(mode, func(t *testing.T) {
 			s := startProgram(t, "--replay="+machines.Fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
-			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want ||
+			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, memory) != want ||
 				!strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
-				t.Errorf("power: %v", !want)
+				t.Errorf("memory: %v", !want)
 			}
 		})
 	}

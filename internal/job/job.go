@@ -110,9 +110,12 @@ func Rows(n *snapshot.Node) []Row {
 	return rows
 }
 
-// Uses reports whether the labels are those of a port or GPU of the job.
+// Uses reports whether the labels are those of the job, or of a port or GPU of it.
 func (r *Row) Uses(labels map[string]string) bool {
 	device, port := labels["device"], labels["port"]
+	if labels["scheduler"] != "" {
+		return labels["scheduler"] == r.Scheduler && labels["job_id"] == r.ID
+	}
 	return device != "" && slices.ContainsFunc(r.Ports, func(p Port) bool {
 		return p.Device == device && (port == "" || port == strconv.Itoa(p.Port))
 	}) || labels["UUID"] != "" &&

@@ -144,10 +144,10 @@ func (r *Row) hasFirstRank() bool {
 	})
 }
 
-// hasAlert reports whether an alert concerns a port of the job.
+// hasAlert reports whether an alert concerns the job or a port of it.
 func (r *Row) hasAlert(alerts []alerting.Alert) bool {
 	return slices.ContainsFunc(alerts, func(a alerting.Alert) bool {
-		return a.Labels["severity"] != "none" && a.Labels["device"] != "" && r.Uses(a.Labels)
+		return a.Labels["severity"] != "none" && a.Labels["device"]+a.Labels["job_id"] != "" && r.Uses(a.Labels)
 	})
 }
 

@@ -93,7 +93,7 @@ func (c *Config) Flags(a *kingpin.Application) {
 		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default("true").IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
 	a.Flag("collector.gpu.mode",
-		"GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").
+		"GPU metrics: fabric (NVLink, PCIe, errors, power, utilization), or full (also temperature, memory and clock limits, as exposed by a DCGM exporter).").
 		Default(gpuModeFabric).EnumVar(&c.GPUMode, gpuModeFabric, gpuModeFull)
 	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 18 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").
 		Default("auto").EnumVar(&c.madMode, "auto", "on", "off")

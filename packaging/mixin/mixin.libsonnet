@@ -10,6 +10,7 @@ local files = {
     importstr '../../rules/node/gpu.rules.yml',
     importstr '../../rules/node/gpudirect.rules.yml',
     importstr '../../rules/node/health.rules.yml',
+    importstr '../../rules/node/job_ports.rules.yml',
     importstr '../../rules/node/kernel_log.rules.yml',
     importstr '../../rules/node/link_ber.rules.yml',
     importstr '../../rules/node/link_changes.rules.yml',

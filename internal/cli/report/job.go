@@ -128,7 +128,7 @@ func (r *JobReport) addFindings(report *check.Report) {
 			Alert: f.Alert, Severity: f.Severity, Drain: f.Drain, State: f.State, Since: f.Since,
 			Labels: f.Labels, Summary: f.Summary,
 		}
-		if f.Labels["device"] == "" && f.Labels["UUID"] == "" && f.Labels["gpu"] == "" {
+		if f.Labels["device"]+f.Labels["UUID"]+f.Labels["gpu"]+f.Labels["job_id"] == "" {
 			r.Findings = append(r.Findings, short)
 			continue
 		}

@@ -7,5 +7,5 @@ import "rdma_exporter/internal/evidence/fault"
 // Faults are the kinds of faults that have texts here; each file has those of its subject.
 var Faults = fault.Merge(
 	deviceFaults, stackFaults, pcieFaults, gpuFaults, gpuDirectFaults,
-	subnetManagerFaults, exporterFaults,
+	subnetManagerFaults, exporterFaults, jobFaults,
 )

@@ -113,7 +113,7 @@ func (s *nvmlSeat) read(full bool) (accel.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
 	for _, part := range []func(*nvmlReading){
-		s.readPCIe, s.readFields, s.readNVLinks, readGPUFabric, s.readTraffic, readProcesses,
+		s.readPCIe, s.readFields, s.readNVLinks, readGPUFabric, s.readTraffic, readProcesses, readWork,
 	} {
 		if part(&r); nvmlDead(r.errs) != nil {
 			return g, r.errs
@@ -285,11 +285,15 @@ func readProcesses(r *nvmlReading) {
 	}
 }
 
-// readRest reads what is unrelated to NVLink, PCIe and errors.
-func readRest(r *nvmlReading) {
-	r.Temperature = r.scaled("nvmlDeviceGetTemperature", 1)
+// readWork reads what tells work from waiting for peers.
+func readWork(r *nvmlReading) {
 	r.Power = r.scaled("nvmlDeviceGetPowerUsage", 1000)            // milliwatts
 	r.Utilization = r.scaled("nvmlDeviceGetUtilizationRates", 100) // percent
+}
+
+// readRest reads what is unrelated to NVLink, PCIe, errors and jobs.
+func readRest(r *nvmlReading) {
+	r.Temperature = r.scaled("nvmlDeviceGetTemperature", 1)
 	if m := r.numbers("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"); m != nil {
 		r.MemoryUsed, r.MemoryTotal = &m[0], &m[1]
 	}
