@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"path"
+	"slices"
 	"strconv"
+	"strings"
 
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/gdr/transport"
@@ -131,12 +133,14 @@ func hasNetdev(d *snapshot.Device, p *snapshot.Port, address, netdev string) boo
 	return d.PCIAddress == address
 }
 
-// busy reports whether an interface exceeds its limit, in either direction. Nil: none does, and at least one is
-// unknown.
-func (u *socketUse) busy() *bool {
+// busy reports whether an interface exceeds its limit, in either direction: of those named, or of all if none of them
+// counts (a bond). Nil: none does, and at least one is unknown.
+func (u *socketUse) busy(names string) *bool {
+	used := strings.Fields(names)
+	named := slices.ContainsFunc(used, func(name string) bool { return u.limits[name] > 0 })
 	fast, known, counted := false, true, false
 	for name, limit := range u.limits {
-		if limit == 0 {
+		if limit == 0 || named && !slices.Contains(used, name) {
 			continue
 		}
 		above := u.bytes.above(limit/8, name+"/rx_bytes", name+"/tx_bytes")

@@ -123,9 +123,9 @@ func (u *gdrUse) evaluate(
 		env := settings(p, conf)
 		use := transport.Process{
 			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil,
-			Env: env, Memory: p.Regions,
+			Env: env, Memory: p.Regions, Peers: p.Peers,
 			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Young: isYoung(p, uptime),
-			Domain: gpus[i].domain, Sockets: u.sockets.busy(),
+			Domain: gpus[i].domain, Sockets: u.sockets.busy(p.PeersOver),
 		}
 		if g.Best.NIC >= 0 {
 			nic := &m.NICs[g.Best.NIC]

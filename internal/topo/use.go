@@ -35,6 +35,8 @@ type Process struct {
 	NCCL         string            `json:"nccl_version,omitempty"`
 	Plugin       bool              `json:"net_plugin,omitempty"`
 	Mover        bool              `json:"cache_mover,omitempty"`
+	Peers        *uint64           `json:"tcp_peers,omitempty"` // other hosts
+	PeersOver    string            `json:"tcp_peers_over,omitempty"`
 	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
 	Env          map[string]string `json:"environment,omitempty"` // settings of NCCL and of the scheduler
 	Conf         map[string]string `json:"settings,omitempty"`    // NCCL settings in the files of the process
@@ -64,6 +66,7 @@ func (m *Machine) addProcesses(d *accel.GDR) {
 			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: append([]string{}, p.Verbs...), Regions: p.Regions,
 			RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
 			DMABUFs: dmabufsOf(p.DMABUFs), NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory,
+			Peers: p.Peers, PeersOver: p.PeersOver,
 			Env: p.Env, Conf: p.Conf,
 		})
 	}
@@ -147,6 +150,10 @@ func (m *Machine) writeUses(w io.Writer) {
 		p := m.findProcess(first.PID)
 		fmt.Fprintf(w, "    Process: %s\n", strings.TrimRight(
 			strings.TrimSpace(p.Command+" "+strings.Join(who, ", "))+", "+p.Job, ", "))
+		if p.Peers != nil && *p.Peers > 0 {
+			fmt.Fprintf(w, "    Connections: %s\n",
+				strings.TrimSuffix(words.Count(int(*p.Peers), "host")+" over "+p.PeersOver, " over "))
+		}
 		if first.Remedy != "" {
 			fmt.Fprintf(w, "    Action: %s\n", first.Remedy)
 		}

@@ -161,6 +161,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"Process.Unit":          matching(`user\.slice|session-[0-9]{1,8}\.scope|(?:` + commands + `)\.service`),
 		"Process.Network":       matching(`[0-9]{1,11}`),
 		"Process.Netdevs":       nameOf(namesPattern),
+		"Process.PeersOver":     nameOf(namesPattern),
 		"Process.JobName":       dropped,
 		"Process.User":          dropped,
 		"Process.Topology":      shaped(`(?:</?(?:system|cpu|pci)(?: (?:numaid="-?[0-9]{1,6}"|busid="` + pciBDF + `"))?>)*`),

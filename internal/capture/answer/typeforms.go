@@ -256,6 +256,8 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Unit         unit
 			Network      network
 			Netdevs      netdevs
+			Peers        peers
+			PeersOver    peers_over
 			JobName      job_name
 			User         user
 			Env          env_

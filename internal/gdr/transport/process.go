@@ -31,6 +31,7 @@ type Process struct {
 	Cut      bool      // not all of its files were read
 	Env      nccl.Env  // settings of NCCL and of the scheduler
 	Settings bool      // all settings could be read
+	Peers    *uint64   // other hosts that it has TCP connections to; of a process without an RDMA device
 	Memory   *uint64   // memory regions registered with RDMA devices
 	Ready    gdr.State // decision of NCCL on receiving with the best eligible NIC
 
@@ -91,6 +92,7 @@ var rules = []rule{
 	{OverHostOnly, OneNode, (*Process).alone},
 
 	{OverUnknown, FilesCut, func(u *Process) bool { return !u.Verbs && u.Cut }},
+	{OverUnknown, NotConnected, func(u *Process) bool { return !u.Verbs && none(u.Peers) }},
 	{OverUnknown, NodesUnknown, func(u *Process) bool { return !u.Verbs && !u.several() }},
 	{OverUnknown, DomainUnknown, func(u *Process) bool { return !u.Verbs && u.Domain == nil }},
 	{OverUnknown, InDomain, func(u *Process) bool { return is(u.Domain) && (!u.Verbs || u.Memory == nil) }},
@@ -133,10 +135,10 @@ func (u *Process) Suspected() bool {
 // registers reports whether NICs access GPU memory: any NIC and any GPU where no source names them.
 func (u *Process) registers() bool { return some(u.Peermem) || some(u.DMABUF) }
 
-// several reports whether the job runs on several nodes, by the scheduler.
-func (u *Process) several() bool { return u.Env.Nodes() > 1 }
+// several reports whether the job runs on several nodes, by its launcher, its connections or the scheduler.
+func (u *Process) several() bool { return u.Env.Nodes() > 1 || some(u.Peers) }
 
-// alone reports whether the job runs on one node, by the scheduler.
+// alone reports whether the job runs on one node, by its launcher or the scheduler.
 func (u *Process) alone() bool { return u.Env.Nodes() == 1 }
 
 func is(b *bool) bool     { return b != nil && *b }

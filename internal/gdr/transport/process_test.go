@@ -92,6 +92,11 @@ func TestTransport(t *testing.T) {
 		{"one node without RDMA", overSockets(func(u *Process) { u.Env = nccl.Env{"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"} }), OverHostOnly, OneNode},
 		{"NVLink joins the nodes", overSockets(func(u *Process) { u.Domain = new(true) }), OverUnknown, InDomain},
 		{"whether it does is not known", overSockets(func(u *Process) { u.Domain = nil }), OverUnknown, DomainUnknown},
+		{"connected to another host, whatever launched it", overSockets(func(u *Process) { u.Env, u.Peers = nil, new(uint64(1)) }), OverTCP, NoVerbs},
+		{"not connected to any", overSockets(func(u *Process) { u.Peers = new(uint64) }), OverUnknown, NotConnected},
+		{"one node by its launcher, and connected to another", overSockets(func(u *Process) {
+			u.Env, u.Peers = nccl.Env{"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, new(uint64(1))
+		}), OverHostOnly, OneNode},
 		{"interfaces are quiet", overSockets(func(u *Process) { u.Sockets = new(false) }), OverUnknown, SocketsQuiet},
 		{"interfaces are not known", overSockets(func(u *Process) { u.Sockets = nil }), OverUnknown, SocketsUnknown},
 	} {

@@ -40,6 +40,7 @@ const (
 	EventsLost      Reason = "events_lost"
 	ExporterUnknown Reason = "dmabuf_exporter_unknown"
 	FilesCut        Reason = "many_open_files"
+	NotConnected    Reason = "not_connected"
 	NodesUnknown    Reason = "nodes_unknown"
 	DomainUnknown   Reason = "nvlink_domain_unknown"
 	InDomain        Reason = "nvlink_domain"
@@ -72,6 +73,7 @@ var advices = map[Reason]struct{ words, remedy string }{
 	EventsLost:      {"events of the eBPF programs were lost since the process started", "no remedy for this job: jobs that start from now on are evaluated"},
 	ExporterUnknown: {"the process has registered DMA-BUFs of an exporter that is not known to have host or GPU memory", "report the exporter, it is in the JSON of the node"},
 	FilesCut:        {"the process has more than 4096 open files, no RDMA device among the first", ""},
+	NotConnected:    {"the process has no RDMA device open, and no connection to another host: NCCL connects on first use", ""},
 	NodesUnknown:    {"the process has no RDMA device open, unknown whether the job spans nodes", ""},
 	DomainUnknown:   {"the process has no RDMA device open, cannot read whether NVLink connects the nodes of the job", "allow the exporter to use NVML"},
 	InDomain:        {"the GPU is in an NVLink domain of several hosts, jobs in it need no NIC", ""},

@@ -103,6 +103,7 @@ func (p *processTable) describe(out *accel.Process) {
 	}
 	p.lib[out.PID] = lib
 	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
+	p.peers(out)
 	who.all = certain && who.uid == 0 && readsAll(p.Tree, out.PID, status)
 	switch {
 	case !lib.hasNCCL:

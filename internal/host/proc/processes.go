@@ -30,9 +30,10 @@ type processTable struct {
 	// groups are those of nodeGroups.
 	groups []uint32
 
-	// Of a scan: the network namespace of process 1, and the netdevs of the others, by number.
+	// Of a scan: the network namespace of process 1, and by number the netdevs of the others and the connections in all.
 	hostNetwork string
 	netdevs     map[string]string
+	connections map[string]map[uint64]connection
 }
 
 // libraries are the libraries that a process has mapped, with its start time and program file: PIDs are reused, and a
@@ -80,7 +81,8 @@ func (p *processTable) find(
 		return named
 	}
 	start := p.now()
-	p.hostNetwork, p.netdevs = networkOf(p.Tree, "1"), map[string]string{}
+	p.hostNetwork, p.netdevs, p.connections = networkOf(p.Tree, "1"), map[string]string{},
+		map[string]map[uint64]connection{}
 	due := func() bool { return ctx.Err() == nil && p.now().Sub(start) <= scanTime }
 	from, _ := slices.BinarySearch(first, p.named)
 	p.named = 0

@@ -40,6 +40,9 @@ func newRoot(path string) (*Root, error) {
 	return &Root{dir: dir, fd: int(file.Fd()), shut: sync.OnceValue(file.Close)}, nil
 }
 
+// Name returns the path of the directory.
+func (r *Root) Name() string { return r.dir.Name() }
+
 // Use passes the directory's descriptor to f. The descriptor is not reused until f returns.
 func (r *Root) Use(f func(fd int) error) error {
 	defer r.leave()

@@ -41,6 +41,10 @@ type Process struct {
 	// netdevs there but lo, separated by spaces: eth0 net1. Empty: the network of the host, or unknown.
 	Network string
 	Netdevs string
+	// Peers is the number of other hosts that a process with NCCL and without an RDMA device has TCP connections to, both
+	// ports assigned by the kernel, and PeersOver the interfaces of the host that these use. Nil: unknown.
+	Peers     *uint64
+	PeersOver string
 	// JobName and User are SLURM_JOB_NAME and the real user ID. Empty unless permitted (--collector.gdr.job-names).
 	JobName string
 	User    string
