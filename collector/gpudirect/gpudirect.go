@@ -119,7 +119,7 @@ func New(with *shared.State) *shared.Collector {
 		Descs: []*metric.Desc{
 			gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered,
 			gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations,
-			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity,
+			asyncEvents, qpFatalEvents, portJobInfo, portJobs, portJobsSurviving, gpuJobInfo, jobInfo, gpuAffinity,
 		},
 		Run:  c.run,
 		Read: with.Devices.Read(c.read),
@@ -173,6 +173,7 @@ func (c *gpuDirect) read(
 		c.trace.addTo(n.GDR, gpus)
 		c.use.evaluate(n.GDR, &c.answer.facts, gpus, machine.conf, machine.uptime, h.Now())
 		n.GDR.PortJobs, n.GDR.Jobs = c.jobs.ports, c.jobs.all
+		countSurvivors(n.GDR, nics, machine.conf)
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
 	}, done)
 }

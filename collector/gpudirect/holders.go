@@ -219,12 +219,15 @@ func jobsOn(found []accel.Process, gpus []gdrGPU) (out []accel.JobInfo) {
 
 func emitJobs(s metric.Sink, d *accel.GDR) {
 	for _, device := range d.PortJobs {
-		for _, number := range device.Ports {
+		for i, number := range device.Ports {
 			port := strconv.Itoa(number)
 			for _, j := range device.Jobs[:min(jobsOfPort, len(device.Jobs))] {
 				s.Emit(portJobInfo, 1, device.Device, port, j.Scheduler, j.ID, j.Namespace, j.Pod)
 			}
 			s.Emit(portJobs, float64(len(device.Jobs)), device.Device, port)
+			if i < len(device.Surviving) {
+				s.Emit(portJobsSurviving, float64(device.Surviving[i]), device.Device, port)
+			}
 		}
 	}
 	emitted := make([]int, len(d.GPUs))

@@ -80,12 +80,22 @@ func portDown(f *fault.Fault) fault.Text {
 	switch {
 	case setDown:
 		t.DrainReason = noFaultKnown
+	case f.Has(`port:rdma_job:survive{$port}`):
+		t.DrainReason = runsOn(f)
+		t.Evidence = append(t.Evidence, fault.Line{Name: "Jobs", Text: t.DrainReason})
 	case f.Has(`port:rdma_port_role:compute{$port}`):
 		t.DrainReason = "Jobs that use this port have failed or hang; new ones do not start, or run slower."
 	default:
 		t.DrainReason = "This is not a compute port: jobs keep their compute network."
 	}
 	return t
+}
+
+// runsOn says on how many ports the jobs of a port that failed go on.
+func runsOn(f *fault.Fault) string {
+	rails := f.Text(`count(rdma_port_state_id{$host} == 4 and on (device, port) port:rdma_port_role:compute{$host})`, "%v", "0")
+	all := f.Text(`count(port:rdma_port_role:compute{$host})`, " of %v compute ports", " compute ports")
+	return "NCCL fails over: jobs run on with " + rails + all + ". New jobs would have less bandwidth."
 }
 
 const noFaultKnown = "The interface is administratively down: no fault is known."

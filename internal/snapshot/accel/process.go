@@ -119,9 +119,10 @@ type PortJob struct {
 
 // DeviceJobs are the workloads that use an RDMA device or a function of it, the busiest first.
 type DeviceJobs struct {
-	Device string
-	Ports  []int
-	Jobs   []PortJob
+	Device    string
+	Ports     []int
+	Surviving []int // of each port, how many of the workloads go on over another port if it fails
+	Jobs      []PortJob
 }
 
 // DMABUFs are DMA-BUFs of one exporter that a process keeps open. A library that closes the descriptor after
