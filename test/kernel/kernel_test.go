@@ -50,6 +50,7 @@ func TestKernel(t *testing.T) {
 		{"soft-RoCE traffic", testTraffic},
 		{"processes that hold a device", testHolders},
 		{"jobs of ports", testJobs},
+		{"stalled job", testStalled},
 		{"management datagrams", testMAD},
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
