@@ -40,8 +40,8 @@ func jobStalled(f *fault.Fault) fault.Text {
 	for _, a := range faults {
 		e.Add("Fault", a.Labels["alertname"]+" on "+a.Labels["device"]+"/"+a.Labels["port"]+".")
 	}
-	verdict, action := "no fault on "+among(ports), "Look for a rank that has ended or waits: data loader, storage, an "+
-		"exception. On the other hosts of the job rdma_exporter job says the same of their ports."
+	verdict, action := "no fault on "+among(ports), "Look for a rank that has ended or waits, on the other hosts of the "+
+		"job too: data loader, storage, an exception."
 	if f.Labels["reason"] == "fault" {
 		verdict = "with faults on its ports or GPUs"
 		action = "Follow the alerts on its ports and GPUs. If the job does not end, stop it, and start it again without " +
