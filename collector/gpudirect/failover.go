@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/internal/snapshot/accel"
 )
 
-var portJobsSurviving = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info", metric.Asks(source.Processes,
-	metric.Port("rdma_port_jobs_surviving",
+var portJobsSurviving = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info",
+	metric.Asks(source.Processes, metric.Port("rdma_port_jobs_surviving",
 		"Workloads of rdma_port_jobs that go on if the port fails: all of their visible processes have NCCL 2.29.7 or newer with NCCL_IB_RESILIENCY_PORT_FAILOVER=1, and NCCL fuses the port with another one that is ACTIVE.",
 		"/proc/PID/environ, nccl.conf; NCCL (p2p_resiliency.cc, ncclTopoAutoMerge)"))))
 

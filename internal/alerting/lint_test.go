@@ -25,7 +25,7 @@ var sets = []struct {
 	load   func() (fs.FS, []string, error)
 	labels []string
 }{
-	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID pci_bus_id lane priority direction kind")},
+	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID pci_bus_id lane priority direction kind on_host scheduler job_id namespace pod")},
 	{"central", rules.Central, strings.Fields(
 		"cluster instance job system node_guid device port kind node neighbour neighbour_port scheduler job_id namespace pod")},
 }
@@ -153,8 +153,8 @@ func parse(t *testing.T, text string) parser.Expr {
 	return expr
 }
 
-// ofFault reports whether an alert is on faults: internal/evidence has its texts.
-func ofFault(r alerting.Rule) bool { return r.Labels["symptom"] != "" }
+// ofFault reports whether an alert is on placed faults: internal/evidence has its texts.
+func ofFault(r alerting.Rule) bool { return r.Labels["symptom"] != "" && r.Labels["where"] == "" }
 
 func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, allowed []string) {
 	t.Helper()
@@ -171,8 +171,10 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 		want = []string{"drain", "reason", "severity", "symptom"}
 		names = append(names, "reason", "scope", "symptom", "where")
 	} else {
-		if r.Labels["reason"] != "" {
-			want = append(want, "reason")
+		for _, l := range []string{"reason", "symptom"} { // symptom: of a job, which has no place
+			if r.Labels[l] != "" {
+				want = append(want, l)
+			}
 		}
 		notifies := r.Labels["severity"] == "critical" || r.Labels["severity"] == "warning"
 		if notifies || r.Labels["where"] != "" { // Alertmanager groups by it

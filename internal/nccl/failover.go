@@ -22,8 +22,8 @@ type NetPort struct {
 func (e Env) FailsOver(version string) bool {
 	var major, minor, patch int
 	_, _ = fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch) // what is missing is 0
-	return slices.Compare([]int{major, minor, patch}, []int{2, 29, 7}) >= 0 && e.Integer("NCCL_IB_RESILIENCY_PORT_FAILOVER", 0) == 1 &&
-		e.Integer("NCCL_IB_MERGE_NICS", 1) != 0
+	return slices.Compare([]int{major, minor, patch}, []int{2, 29, 7}) >= 0 &&
+		e.Integer("NCCL_IB_RESILIENCY_PORT_FAILOVER", 0) == 1 && e.Integer("NCCL_IB_MERGE_NICS", 1) != 0
 }
 
 // Fuses reports whether NCCL fuses two ports at a distance to one NIC: the groups of NCCL_NET_FORCE_MERGE, else those

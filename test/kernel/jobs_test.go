@@ -8,6 +8,8 @@ import (
 	"time"
 )
 
+const mountCgroups = "mkdir -p /sys/fs/cgroup && (grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts || mount -t cgroup2 cgroup2 /sys/fs/cgroup)"
+
 // testJobs runs processes with queue pairs and memory regions of rxe0 in control groups as Slurm, the kubelet and
 // systemd lay them out, that of the pod in another network namespace, and expects the workloads on the port.
 func testJobs(t *testing.T, g *guest) {
@@ -22,7 +24,7 @@ func testJobs(t *testing.T, g *guest) {
 	}
 	g.must(t, "ip netns add pod && nsenter --net=/run/netns/pod ip link set lo up")
 	defer g.must(t, "ip netns del pod")
-	g.must(t, "mkdir -p /sys/fs/cgroup && (grep -q ' /sys/fs/cgroup cgroup2 ' /proc/mounts || mount -t cgroup2 cgroup2 /sys/fs/cgroup)")
+	g.must(t, mountCgroups)
 	eventually(t, func() error {
 		return okWith(g.run("grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1"))
 	})

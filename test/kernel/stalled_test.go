@@ -27,7 +27,7 @@ var stalledSeries = []string{
 // GPU: those of the play wait from the same minute on.
 func testStalled(t *testing.T, g *guest) {
 	const cgroup = "/sys/fs/cgroup/system.slice/slurmstepd.scope/job_88/step_0/user/task_0"
-	g.must(t, "mkdir -p "+cgroup)
+	g.must(t, mountCgroups+" && mkdir -p "+cgroup)
 	eventually(t, func() error {
 		return okWith(g.run("grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1"))
 	})

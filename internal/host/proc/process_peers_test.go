@@ -14,9 +14,9 @@ func tcpLine(local, remote, state string, inode int) string {
 }
 
 const (
-	here    = "0B00000A" // 10.0.0.11
-	there   = "0C00000A" // 10.0.0.12
-	further = "0D00000A" // 10.0.0.13
+	thisHost = "0B00000A" // 10.0.0.11
+	nextHost = "0C00000A" // 10.0.0.12
+	lastHost = "0D00000A" // 10.0.0.13
 )
 
 // TestPeers: other hosts that processes with NCCL and without an RDMA device have connections to, and the interfaces.
@@ -29,12 +29,12 @@ func TestPeers(t *testing.T) {
 	const maps = "7f00 r-xp 00000000 00:00 0 /usr/lib/libnccl.so.2.27.3\n"
 	table := title +
 		tcpLine("00000000:A001", "00000000:0000", "0A", 10) + // listens
-		tcpLine(here+":A001", there+":B002", "01", 11) +
-		tcpLine(here+":A003", there+":B004", "01", 12) +
-		tcpLine(here+":A005", further+":B006", "01", 13) +
-		tcpLine(here+":A007", there+":0050", "01", 14) + // a service
-		tcpLine(here+":A009", here+":B00A", "01", 15) + // this host
-		tcpLine(here+":A00B", there+":B00C", "06", 16) // TIME_WAIT
+		tcpLine(thisHost+":A001", nextHost+":B002", "01", 11) +
+		tcpLine(thisHost+":A003", nextHost+":B004", "01", 12) +
+		tcpLine(thisHost+":A005", lastHost+":B006", "01", 13) +
+		tcpLine(thisHost+":A007", nextHost+":0050", "01", 14) + // a service
+		tcpLine(thisHost+":A009", thisHost+":B00A", "01", 15) + // this host
+		tcpLine(thisHost+":A00B", nextHost+":B00C", "06", 16) // TIME_WAIT
 	files := func(tcp, sockstat string) map[string]string {
 		return map[string]string{
 			"stat": statText, "maps": maps, "ns/x": "", "net/tcp": tcp, "net/route": routes,
@@ -94,9 +94,13 @@ func TestPeers(t *testing.T) {
 // TestPeersOverIPv6: mapped addresses are those of IPv4; interfaces of IPv6 are those with the address.
 func TestPeersOverIPv6(t *testing.T) {
 	p, processes := NewProcessTree(t)
-	const mapped, own, other = "0000000000000000FFFF00000B00000A", "000000FD000000000000000001000000", "000000FD000000000000000002000000"
+	const (
+		four  = "0000000000000000FFFF00000B00000A"
+		own   = "000000FD000000000000000001000000"
+		other = "000000FD000000000000000002000000"
+	)
 	six := "title\n" +
-		tcpLine(mapped+":A001", "0000000000000000FFFF00000C00000A:B002", "01", 11) +
+		tcpLine(four+":A001", "0000000000000000FFFF00000C00000A:B002", "01", 11) +
 		tcpLine(own+":A003", other+":B004", "01", 12)
 	p.Process(1, nil, map[string]string{"stat": statText, "ns/x": ""})
 	p.Process(42, []string{"/dev/nvidia0", "socket:[11]", "socket:[12]"}, map[string]string{
