@@ -103,7 +103,7 @@ func (s *search) explain(p *Pair) {
 		}
 		removed |= r.bit
 		after := s.best(p.GPU, removed)
-		p.Obstacles = append(p.Obstacles, Obstacle{r.kind, reason, s.m.wordsOf(reason, left, after), after})
+		p.Obstacles = append(p.Obstacles, Obstacle{r.kind, reason, s.wordsOf(reason, needed&^r.bit, after), after})
 	}
 	if needed&moved != 0 && !s.movable(p.GPU) {
 		needed &^= moved
@@ -112,13 +112,14 @@ func (s *search) explain(p *Pair) {
 	p.CanSend, p.CanReceive = possible.Send.State, possible.Receive.State
 }
 
-// wordsOf returns a reason in words, with the device that becomes the best one, or the distances that differ.
-func (m *Machine) wordsOf(r Reason, before, after Pair) string {
+// wordsOf returns a reason in words, with the device that becomes the best one, or its distances that differ. removed is
+// all but the obstacle of the reason.
+func (s *search) wordsOf(r Reason, removed removal, after Pair) string {
 	switch {
-	case r == TopologyFile && before.Tree != "":
-		return before.DistancesInWords()
+	case r == TopologyFile && after.NIC >= 0:
+		return s.decide(removed).pair(after.GPU, after.NIC).DistancesInWords()
 	case (r == notChosen || r == NearestDown) && after.NIC >= 0:
-		return m.NICs[after.NIC].Device + ": " + r.Words()
+		return s.m.NICs[after.NIC].Device + ": " + r.Words()
 	}
 	return r.Words()
 }
