@@ -37,14 +37,14 @@ var (
 		"UUID",
 		"device",
 	))
-	gdrPossible = metric.Unknown(obstaclesUnknown, metric.Host(
+	gdrPossible = ofDecision(metric.Host(
 		"rdma_gdr_gpu_possible",
 		"Whether data of a GPU could go directly with the hardware of this host (1): settings, ports, modules and drivers apart, and a NIC in a wrong slot. 0: GPUs that do not support it, or without a NIC near enough. direction: transmit, receive. Absent where unknown.",
 		"as rdma_gdr_gpu_direct", "gpu", "UUID", "direction"))
-	gdrObstacle = metric.Unknown(obstaclesUnknown, metric.Beside("rdma_gdr_gpu_info", metric.Host(
+	gdrObstacle = ofDecision(metric.Host(
 		"rdma_gdr_gpu_obstacle_info",
 		"Reason why data of a GPU does not go directly, always 1; several at the same time. step: order in which to remove them, from 1. kind: settings (of the job, or nccl.conf), port, mechanism, place. reason: as in rdma_gdr_gpu_info. after: the path once it and those before it are removed, direct or the next reason.",
-		"as rdma_gdr_gpu_direct", "gpu", "UUID", "step", "kind", "reason", "after")))
+		"as rdma_gdr_gpu_direct", "gpu", "UUID", "step", "kind", "reason", "after"))
 	gdrInfo = metric.Of(
 		"rdma_gdr_gpu_info",
 		metric.Asks(source.PCI, metric.Host(
@@ -85,6 +85,11 @@ var (
 		gdr.FlavourUnknown, gdr.ModelUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown,
 		gdr.ROCmPeerUnknown)}
 )
+
+// ofDecision is for metrics that follow from a decision that is not unknown.
+func ofDecision(d *metric.Desc) *metric.Desc {
+	return metric.Of("rdma_gdr_gpu_info", metric.Unknown(obstaclesUnknown, metric.Beside("rdma_gdr_gpu_info", d)))
+}
 
 // treeInterval is how long data of the PCI tree is kept, which changes with hardware or a boot only.
 const treeInterval = time.Hour

@@ -46,7 +46,7 @@ var removals = []struct {
 	{noFile, "settings", TopologyFile},
 	{useDMABUF, "settings", DMABUFDisabled},
 	{useRead, "settings", ReadOff},
-	{portsUp, "port", ""},
+	{portsUp, "port", NearestDown},
 	{anyMechanism, "mechanism", ""},
 	{moved, "place", ""},
 }
@@ -152,21 +152,25 @@ func (s *search) needed(g int) removal {
 // state orders paths: a greater one is better.
 func (p Pair) state() int { return 3*ranks[p.Receive.State] + ranks[p.Send.State] }
 
-// movable reports whether a NIC can be put near a GPU: the GPU is below a PCIe switch or coupled to its CPU, a NIC is
-// near no GPU, and either another one is near its GPU, or the GPU has no NIC on its socket.
+// movable reports whether a GPU can have a near NIC: it is below a PCIe switch or coupled to its CPU, and a NIC is near
+// no GPU, while others are near theirs or none is on its socket. Or it is the only one without a near NIC, of at least
+// three GPUs: its NIC is gone.
 func (s *search) movable(g int) bool {
 	d := s.decide(removeAll &^ moved)
 	gpu := &d.GPUs[g]
 	if d.Virtual || len(gpu.Place.Chain) <= 2 && !gpu.Coupled { // a root port and the GPU
 		return false
 	}
-	spare, paired := false, false
+	spare, paired := false, map[int]bool{}
 	for n := range d.NICs {
 		near := false
 		for other := range d.GPUs {
-			near = near || nccl.Level(d.pair(other, n).Distance) <= nccl.Level(pci.P2C)
+			if d.nics[n].eligible && nccl.Level(d.pair(other, n).Distance) <= nccl.Level(pci.P2C) {
+				near, paired[other] = true, true
+			}
 		}
-		spare, paired = spare || d.nics[n].eligible && !near, paired || d.nics[n].eligible && near
+		spare = spare || d.nics[n].eligible && !near
 	}
-	return spare && (paired || d.best(g, nil, nil).Distance == pci.SYS)
+	return spare && (len(paired) > 0 || d.best(g, nil, nil).Distance == pci.SYS) ||
+		len(paired) >= 2 && len(paired) == len(d.GPUs)-1
 }

@@ -61,6 +61,12 @@ func TestObstacles(t *testing.T) {
 		{"host bridge of the same node, as for all GPUs", hopper, []func(*Machine){apart, func(m *Machine) { m.NICs[0].Place.NUMA, m.NICs[1].Place.NUMA = 0, 0 }}, Job{}, "place beyond_host_bridge > direct direct", "staging staging"},
 		{"the NIC of one GPU in another slot", hopper, []func(*Machine){func(m *Machine) { m.NICs[0].Place = pci.PlaceOf("sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0", 0) }}, Job{}, "place beyond_host_bridge > direct direct", "direct direct"},
 		{"fewer NICs than GPUs", hopper, []func(*Machine){func(m *Machine) { m.NICs = m.NICs[1:] }}, Job{}, "place other_numa_node > direct direct", "staging staging"},
+		{"the NIC of one of three GPUs is gone", hopper, []func(*Machine){func(m *Machine) {
+			third, _ := plane(3, 1)
+			m.GPUs, m.NICs = append(m.GPUs, m.GPUs[1]), append(m.NICs[1:], m.NICs[1])
+			m.GPUs[2].Place, m.GPUs[2].Address = third, third.Chain[3]
+			_, m.NICs[1].Place = plane(3, 1)
+		}}, Job{}, "place other_numa_node > direct direct", "direct direct"},
 		{"nearest port down", hopper, []func(*Machine){func(m *Machine) { m.NICs[0].Ports[0].Active = false }}, Job{}, "port nearest_port_down > direct direct", "direct direct"},
 		{"nearest port down and no mechanism", hopper, []func(*Machine){noModule, func(m *Machine) { m.NICs[0].Ports[0].Active = false }}, Job{}, "port nearest_port_down > staging gpu_driver_proprietary, mechanism gpu_driver_proprietary > direct direct", "direct direct"},
 		{"no port up", hopper, []func(*Machine){func(m *Machine) { m.NICs[0].Ports[0].Active, m.NICs[1].Ports[0].Active = false, false }}, Job{}, "port no_active_nic > direct direct", "direct direct"},
@@ -82,6 +88,7 @@ func TestObstacles(t *testing.T) {
 		{"sending of a GPU before Ampere, disabled as well", hopper, []func(*Machine){func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 75, new(false) }}, job("NCCL_NET_GDR_READ=0"), "", "direct staging"},
 		{"GeForce, no mechanism", hopper, []func(*Machine){noModule, func(m *Machine) { m.GPUs[0].Model = "NVIDIA GeForce RTX 4090" }}, Job{}, "", "staging staging"},
 		{"net plugin", hopper, []func(*Machine){noModule}, Job{Plugin: true}, "", "unknown unknown"},
+		{"nearest port down, mechanism unknown", hopper, []func(*Machine){func(m *Machine) { m.Driver, m.NICs[0].Ports[0].Active = Driver{}, false }}, Job{}, "port nearest_port_down > unknown gpu_driver_unknown", "unknown unknown"},
 		{"far, mechanism unknown", hopper, []func(*Machine){apart, func(m *Machine) { m.Driver = Driver{} }}, Job{}, "place other_numa_node > unknown gpu_driver_unknown", "unknown unknown"},
 		{"Grace, NCCL 2.25, peermem not visible to it", grace, []func(*Machine){noModule, func(m *Machine) { m.Peermem.Module = "nvidia_peermem" }}, Job{NCCL: "2.22.3"}, "settings c2c_not_used > staging peermem_invisible_to_nccl, mechanism peermem_invisible_to_nccl > direct direct_c2c", "direct direct"},
 		{"Grace, the NIC on the other CPU", grace, []func(*Machine){func(m *Machine) { m.GPUs = m.GPUs[:1]; m.NICs = m.NICs[1:] }}, Job{}, "place other_cpu > direct direct_c2c", "direct direct"},

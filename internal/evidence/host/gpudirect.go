@@ -171,7 +171,7 @@ func gpuDirectDisabled(f *fault.Fault) fault.Text {
 		Summary: f.Host() + ": NCCL settings of a job disable GPUDirect RDMA of " + gpuCount(f) +
 			", data is copied through host memory",
 		Description: "NCCL settings of a job, or of nccl.conf, disable GPUDirect RDMA of " + gpuCount(f) + ", which this " +
-			"host supports. The job runs over several hosts at a fraction of the bandwidth, and all its other hosts wait.",
+			"host supports. A job over several hosts runs at a fraction of the bandwidth, and all its other hosts wait.",
 		Evidence:    e,
 		Diagnose:    "rdma_exporter topo ; rdma_exporter check --setup",
 		Action:      cmp.Or(remedies, "Run rdma_exporter topo and remove the setting that it reports."),
@@ -200,8 +200,12 @@ func obstacles(f *fault.Fault, gpus string) (e fault.Lines, remedies string) {
 	for _, r := range f.Rows(`count by (step, reason, after) (rdma_gdr_gpu_obstacle_info{$host} `+
 		`and on (gpu, UUID) `+gpus+`)`, "step", "reason") {
 		reason, after := transport.Reason(r.Labels["reason"]), transport.Reason(r.Labels["after"])
+		path := after.Words()
+		if strings.HasPrefix(string(after), "direct") {
+			path = "direct"
+		}
 		e.Add("Obstacle "+r.Labels["step"], reason.Words()+" ("+string(reason)+", "+words.Count(int(r.Value), "GPU")+
-			"). Path without it: "+after.Words()+" ("+string(after)+").")
+			"). Path without it: "+path+" ("+string(after)+").")
 		if remedy := reason.Remedy(); remedy != "" && !slices.Contains(seen, remedy) {
 			seen = append(seen, remedy)
 			remedies = words.Join(" ", remedies, strings.ToUpper(remedy[:1])+remedy[1:]+".")
