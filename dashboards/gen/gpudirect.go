@@ -65,7 +65,8 @@ func gpuReasons() panel {
 
 func gpuObstacles() panel {
 	return panel{
-		title: "Obstacles", unit: "none", width: grid, height: 8, view: table, sort: "GPUs", noValue: "none, or no GPUs are collected",
+		title: "Obstacles", unit: "none", width: grid, height: 8, view: table, sort: "GPUs",
+		noValue: "none, or no GPUs are collected",
 		text: "What keeps GPUs of all chosen hosts from GPUDirect RDMA, all at once: of a GPU with several they are removed in the order of their steps. After: the reason that is left then. " +
 			"Possible: of these GPUs, those that can be direct with their hardware.",
 		queries: []query{{expr: countBy("step, kind, reason, after", obstacles)}, {expr: countBy("step, kind, reason, after",

@@ -103,7 +103,8 @@ func (s *search) explain(p *Pair) {
 		}
 		removed |= r.bit
 		after := s.best(p.GPU, removed)
-		p.Obstacles = append(p.Obstacles, Obstacle{r.kind, reason, s.wordsOf(reason, needed&^r.bit, after), after})
+		words := s.wordsOf(reason, needed&^r.bit, after)
+		p.Obstacles = append(p.Obstacles, Obstacle{r.kind, reason, words, after})
 	}
 	if needed&moved != 0 && !s.movable(p.GPU) {
 		needed &^= moved
@@ -112,8 +113,8 @@ func (s *search) explain(p *Pair) {
 	p.CanSend, p.CanReceive = possible.Send.State, possible.Receive.State
 }
 
-// wordsOf returns a reason in words, with the device that becomes the best one, or its distances that differ. removed is
-// all but the obstacle of the reason.
+// wordsOf returns a reason in words, with the device that becomes the best one, or its distances that differ. removed
+// is all but the obstacle of the reason.
 func (s *search) wordsOf(r Reason, removed removal, after Pair) string {
 	switch {
 	case r == TopologyFile && after.NIC >= 0:
