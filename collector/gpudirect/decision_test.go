@@ -1,6 +1,7 @@
 package gpudirect
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -49,7 +50,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 		}
 		fresh, _ := evaluateGDR(machine, gpus, nics, nil, c.nccl)
 		for i := range section.GPUs {
-			if section.GPUs[i].Best != fresh.GPUs[i].Best {
+			if !reflect.DeepEqual(section.GPUs[i].Best, fresh.GPUs[i].Best) {
 				t.Errorf("%s: GPU %d: %+v, want %+v", step.name, i, section.GPUs[i].Best, fresh.GPUs[i].Best)
 			}
 		}

@@ -37,9 +37,17 @@ var (
 		"UUID",
 		"device",
 	))
+	gdrPossible = ofDecision(metric.Host(
+		"rdma_gdr_gpu_possible",
+		"Whether data of a GPU could go directly with the hardware of this host (1): settings, ports, modules and drivers apart, and a NIC in a wrong slot. 0: GPUs that do not support it, or without a NIC near enough. direction: transmit, receive. Absent where unknown.",
+		"as rdma_gdr_gpu_direct", "gpu", "UUID", "direction"))
+	gdrObstacle = ofDecision(metric.Host(
+		"rdma_gdr_gpu_obstacle_info",
+		"Reason why data of a GPU does not go directly, always 1; several at the same time. step: order in which to remove them, from 1. kind: settings (of the job, or nccl.conf), port, mechanism, place. reason: as in rdma_gdr_gpu_info. after: the path once it and those before it are removed, direct or the next reason.",
+		"as rdma_gdr_gpu_direct", "gpu", "UUID", "step", "kind", "reason", "after"))
 	gdrInfo = metric.Of(
 		"rdma_gdr_gpu_info",
-		metric.Asks(source.PCI, metric.Unknown(infoUnknown, metric.Host(
+		metric.Asks(source.PCI, metric.Host(
 			"rdma_gdr_gpu_info",
 			"Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
 			"as rdma_gdr_gpu_direct",
@@ -49,7 +57,7 @@ var (
 			"distance",
 			"mechanism",
 			"reason",
-		))),
+		)),
 	)
 	pcieSettings = metric.Of(
 		metric.PhysicalFunctions,
@@ -68,18 +76,20 @@ var (
 	)
 )
 
-// directUnknown and infoUnknown are Desc.Unknown of gdrDirect and gdrInfo.
+// directUnknown and obstaclesUnknown are Desc.Unknown of gdrDirect, and of what requires all of a decision.
 var (
 	directUnknown = map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown,
 		gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown,
 		gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)}
-	infoUnknown = map[string][]string{
-		string(gdr.KernelWithoutP2P):  reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown),
-		string(gdr.KernelOld):         reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown),
-		string(gdr.DriverProprietary): reasonSelectors("rdma_gdr_gpu_info", gdr.FlavourUnknown),
-		string(gdr.NICDriverLacks):    reasonSelectors("rdma_gdr_gpu_info", gdr.NICDriverUnknown),
-	}
+	obstaclesUnknown = map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown,
+		gdr.FlavourUnknown, gdr.ModelUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown,
+		gdr.ROCmPeerUnknown)}
 )
+
+// ofDecision is for metrics that follow from a decision that is not unknown.
+func ofDecision(d *metric.Desc) *metric.Desc {
+	return metric.Of("rdma_gdr_gpu_info", metric.Unknown(obstaclesUnknown, metric.Beside("rdma_gdr_gpu_info", d)))
+}
 
 // treeInterval is how long data of the PCI tree is kept, which changes with hardware or a boot only.
 const treeInterval = time.Hour
@@ -117,8 +127,9 @@ func New(with *shared.State) *shared.Collector {
 		Name: "gdr",
 		Help: "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
 		Descs: []*metric.Desc{
-			gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered,
-			gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations,
+			gdrMechanism, gdrDirect, gdrInfo, gdrPossible, gdrObstacle, gdrNearestDown, gdrTransport, gdrTransportInfo,
+			gdrRegistrations, gdrRegistered, gdrLockedMemory,
+			gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations,
 			asyncEvents, qpFatalEvents, portJobInfo, portJobs, portJobsSurviving, gpuJobInfo, jobInfo, gpuAffinity,
 		},
 		Run:  c.run,
@@ -239,17 +250,28 @@ func flavourOf(open *bool) string {
 
 func pairOf(p gdr.Pair) accel.GDRPair {
 	v := p.Verdict()
-	return accel.GDRPair{
+	out := accel.GDRPair{
 		GPU: p.GPU, NIC: p.NIC,
 		Topology: string(p.SMI), Distance: string(p.Distance), Mechanism: string(p.Mechanism), Eligible: p.Eligible,
 		Send: string(p.Send.State), Receive: string(p.Receive.State), Reason: string(v.Reason), Words: v.Reason.Words(),
-		Remedy: v.Reason.Remedy(),
+		Remedy: v.Reason.Remedy(), Tree: string(p.Tree),
 	}
+	if v.Reason == gdr.TopologyFile {
+		out.Words = p.DistancesInWords()
+	}
+	return out
 }
 
-// bestOf is pairOf, with the nearer NIC that is down.
+// bestOf is pairOf, with the nearer NIC that is down, and all obstacles.
 func bestOf(p gdr.Pair, nics []accel.GDRNIC) accel.GDRPair {
 	out := pairOf(p)
+	out.CanSend, out.CanReceive = string(p.CanSend), string(p.CanReceive)
+	for _, o := range p.Obstacles {
+		out.Obstacles = append(out.Obstacles, accel.GDRObstacle{
+			Kind: o.Kind, Reason: string(o.Reason), Words: o.Words, Remedy: o.Reason.Remedy(),
+			Send: string(o.After.Send.State), Receive: string(o.After.Receive.State), After: string(o.After.Verdict().Reason),
+		})
+	}
 	if p.Down >= 0 {
 		out.Down = nics[p.Down].Device
 		out.Words = out.Down + ": " + out.Words
@@ -279,10 +301,18 @@ func emitGDR(d *accel.GDR, s metric.Sink) {
 
 func emitGDRGPU(s metric.Sink, d *accel.GDR, i int) {
 	g := &d.GPUs[i]
-	for _, c := range []struct{ direction, state string }{{"transmit", g.Best.Send}, {"receive", g.Best.Receive}} {
-		if c.state != string(gdr.Unknown) {
-			s.Emit(gdrDirect, metric.BoolValue(c.state == string(gdr.Direct)), g.Index, g.UUID, c.direction)
+	for _, c := range []struct{ direction, is, can string }{
+		{"transmit", g.Best.Send, g.Best.CanSend}, {"receive", g.Best.Receive, g.Best.CanReceive},
+	} {
+		if c.is != string(gdr.Unknown) {
+			s.Emit(gdrDirect, metric.BoolValue(c.is == string(gdr.Direct)), g.Index, g.UUID, c.direction)
 		}
+		if c.can != string(gdr.Unknown) {
+			s.Emit(gdrPossible, metric.BoolValue(c.can == string(gdr.Direct)), g.Index, g.UUID, c.direction)
+		}
+	}
+	for step, o := range g.Best.Obstacles {
+		s.Emit(gdrObstacle, 1, g.Index, g.UUID, strconv.Itoa(step+1), o.Kind, o.Reason, o.After)
 	}
 	device := ""
 	if g.Best.NIC >= 0 {

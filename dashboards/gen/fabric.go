@@ -78,9 +78,10 @@ func fabricCounts() []panel {
 				orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning,
 			},
 			count{
-				"No GPUDirect",
-				"GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
-				orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning,
+				"GPUDirect lost",
+				"GPUs whose data is staged through host memory, when sending, receiving or both, although their hardware can do without. GPUs whose path is unknown do not count.",
+				orZero(countBy(perGPU, hosts.of("rdma_gdr_gpu_direct")+" == 0 unless on ("+perGPU+", direction) "+
+					hosts.of("rdma_gdr_gpu_possible")+" == 0"), hosts.of("rdma_gdr_gpu_direct")), warning,
 			},
 		),
 	}
@@ -191,19 +192,23 @@ func fabricHardware() []panel {
 		countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))))
 	all := indirect + " * 0 + on (" + perHost + ") group_left () " +
 		countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
+	limited := indirect + " * 0 + on (" + perHost + ", reason) group_left () " +
+		countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))+
+			" and on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_possible")+" == 0")
 	return []panel{
 		nearestAlarm(hosts, 12, 10, instance, hca),
 		{
 			title: "Hosts without GPUDirect RDMA", unit: "none", width: 12, height: 10, view: table, sort: "GPUs",
 			noValue: "none, or no GPUs are collected",
 			text: "Hosts with GPUs whose data does not go to a NIC directly, or whose path is unknown, by reason; docs/gpudirect.md explains the reasons and remedies. " +
-				"Hosts all of whose GPUs are direct are left out.",
-			queries: []query{{expr: indirect}, {expr: all}},
+				"Hosts all of whose GPUs are direct are left out. By hardware: GPUs whose hardware has no direct path, which is no fault.",
+			queries: []query{{expr: indirect}, {expr: all}, {expr: limited}},
 			columns: []column{
 				instance,
 				{from: "reason", title: "Reason", width: 240},
 				{from: "A", title: "GPUs", width: 60},
 				{from: "B", title: "of", width: 45},
+				{from: "C", title: "By hardware", width: 110},
 				cluster, job,
 			},
 		},

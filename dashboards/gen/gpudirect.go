@@ -9,7 +9,7 @@ func gpudirect() board {
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
+			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuObstacles(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
 			{"Settings", []panel{gpuSettings(), alike(), toChange()}, false},
@@ -24,19 +24,20 @@ func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" +
 		perGPU + ") " + worst
 	goes := func(direction string) string {
-		return "(" + info + ") * on (" + perGPU + ") group_left () " +
-			maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
+		is := maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
+		can := maxBy(perGPU, s.of("rdma_gdr_gpu_possible", `direction="`+direction+`"`))
+		return "(" + info + ") * on (" + perGPU + ") group_left () (2 + (" + is + " == 0 and " + can + " == 0) or " + is + ")"
 	}
 	return panel{
 		title: "GPUs and their best NIC", unit: "none", width: grid, height: height, view: table, sort: sort, rows: "C",
 		noValue: "no GPUs, or they are not collected",
 		text: "GPUs with their best eligible NIC, at most 400, the worst: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
-			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
+			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. Hardware: it has no direct path, which is no fault. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{
 			where, gpu,
-			{from: "A", title: "Sends", words: direct, width: 75},
-			{from: "B", title: "Receives", words: direct, width: 78},
+			{from: "A", title: "Sends", words: direct, width: 130},
+			{from: "B", title: "Receives", words: direct, width: 130},
 			{from: "reason", title: "Reason", width: 190},
 			nic,
 			{from: "distance", title: "Distance", width: 80},
@@ -61,6 +62,29 @@ func gpuReasons() panel {
 		},
 	}
 }
+
+func gpuObstacles() panel {
+	return panel{
+		title: "Obstacles", unit: "none", width: grid, height: 8, view: table, sort: "GPUs",
+		noValue: "none, or no GPUs are collected",
+		text: "What keeps GPUs of all chosen hosts from GPUDirect RDMA, all at once: of a GPU with several they are removed in the order of their steps. After: the reason that is left then. " +
+			"Possible: of these GPUs, those that can be direct with their hardware.",
+		queries: []query{{expr: countBy("step, kind, reason, after", obstacles)}, {expr: countBy("step, kind, reason, after",
+			obstacles+" and on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_possible")+" == 1") +
+			" or 0 * " + countBy("step, kind, reason, after", obstacles)}},
+		columns: []column{
+			{from: "step", title: "Step", width: 70},
+			{from: "kind", title: "Kind", width: 110},
+			{from: "reason", title: "Reason"},
+			{from: "after", title: "After"},
+			{from: "A", title: "GPUs", width: 70},
+			{from: "B", title: "Possible", width: 90},
+		},
+	}
+}
+
+// obstacles are the obstacles of GPUs.
+var obstacles = maxBy(perGPU+", step, kind, reason, after", hosts.of("rdma_gdr_gpu_obstacle_info"))
 
 func gpuMechanisms() panel {
 	counted := func(value string) query {

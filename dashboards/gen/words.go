@@ -89,7 +89,7 @@ var drains = []word{{"evict", "evict", bad}, {"cordon", "cordon", warning}, {"no
 
 var alertStates = []word{{"firing", "firing", bad}, {"pending", "pending", notice}}
 
-var direct = []word{{"1", "direct", good}, {"0", "staged", warning}}
+var direct = []word{{"1", "direct", good}, {"0", "staged", warning}, {"2", "staged (hardware)", "transparent"}}
 
 // sources are where an expected rate or width comes from.
 var sources = []word{

@@ -43,6 +43,10 @@ The transport in use is not evaluated for AMD GPUs: a ROCm process opens all GPU
 
 ## Reasons
 
+A GPU can have several at once. ` + "`rdma_gdr_gpu_obstacle_info`" + ` and ` + "`rdma_exporter topo`" + ` list all in the order of removal, with the path after each:
+settings of the job and its topology file, ports, mechanism, place of the NIC. ` + "`rdma_gdr_gpu_possible`" + ` is 0 where the hardware has no direct path,
+which is no fault: a GPU model without GPUDirect RDMA, or no slot near enough.
+
 `)
 	for _, r := range gdr.Reasons() {
 		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))

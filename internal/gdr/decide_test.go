@@ -57,6 +57,16 @@ func instinct() *Machine {
 	return m
 }
 
+// flat returns a topology file with all functions of a machine below the CPU of node 0.
+func flat(m *Machine) *nccl.Topology {
+	t := &nccl.Topology{Places: map[string]pci.NCCLPlace{}}
+	for i := range m.GPUs {
+		t.Places[m.GPUs[i].Address] = pci.NCCLPlace{}
+		t.Places[nicAddress(&m.NICs[i])] = pci.NCCLPlace{}
+	}
+	return t
+}
+
 // cases are what becomes of the first GPU, by its best NIC.
 var cases = []struct {
 	name          string
@@ -85,6 +95,10 @@ var cases = []struct {
 	{"level LOC by its old number", hopper, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "0"}}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
 	{"level SYS by an old number", hopper, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "7"}}, "mlx5_1", "SYS", DMABUF, Direct, Direct, IsDirect},
 	{"an unknown level", hopper, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "near"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"a topology file with all below the CPU", hopper, func(m *Machine) { m.Topology = flat(m) }, Job{}, "mlx5_0", "PHB", DMABUF, Staging, Staging, TopologyFile},
+	{"the topology file of the job", hopper, nil, Job{Topology: flat(hopper()), Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "PXB"}}, "mlx5_0", "PHB", DMABUF, Staging, Staging, TopologyFile},
+	{"the same in a virtual machine, where it counts", hopper, func(m *Machine) { m.Virtual = true }, Job{Topology: flat(hopper())}, "mlx5_0", "PHB", DMABUF, Staging, Staging, FarHostBridge},
+	{"a topology file, and the PCI tree far as well", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Topology: flat(hopper())}, "mlx5_1", "PHB", DMABUF, Staging, Staging, FarHostBridge},
 	{"NCCL_IB_HCA takes the far one", hopper, nil, Job{Env: nccl.Env{"NCCL_IB_HCA": "=mlx5_1"}}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
 	{"NCCL_IB_HCA takes none", hopper, nil, Job{Env: nccl.Env{"NCCL_IB_HCA": "bnxt_re"}}, "", "", "", Unknown, Unknown, NoChosenNIC},
 	{"NCCL_IB_HCA takes a NIC for storage", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{Env: nccl.Env{"NCCL_IB_HCA": "mlx5_0:1"}}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
@@ -180,16 +194,16 @@ var cases = []struct {
 		delete(m.Topology.Places, "0000:14:00.0")
 	}, Job{}, "mlx5_0", "", DMABUF, Unknown, Unknown, VirtualTopology},
 
-	{"Grace", grace, nil, Job{}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
+	{"Grace", grace, nil, Job{}, "mlx5_0", "P2C", DMABUF, Direct, Direct, directCoupled},
 	{"Grace, NCCL 2.25", grace, nil, Job{NCCL: "2.25.1"}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
 	{"Grace, NCCL 2.25 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.25.1", Env: nccl.Env{"NCCL_NET_GDR_C2C": "1"}}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
 	{"Grace, NCCL 2.26", grace, nil, Job{NCCL: "2.26.2"}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
-	{"Grace, NCCL 2.26 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.26.2", Env: nccl.Env{"NCCL_NET_GDR_C2C": "1"}}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
-	{"Grace, NCCL 2.27", grace, nil, Job{NCCL: "2.27.3"}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
+	{"Grace, NCCL 2.26 with NCCL_NET_GDR_C2C=1", grace, nil, Job{NCCL: "2.26.2", Env: nccl.Env{"NCCL_NET_GDR_C2C": "1"}}, "mlx5_0", "P2C", DMABUF, Direct, Direct, directCoupled},
+	{"Grace, NCCL 2.27", grace, nil, Job{NCCL: "2.27.3"}, "mlx5_0", "P2C", DMABUF, Direct, Direct, directCoupled},
 	{"Grace, switched off", grace, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_C2C": "0"}}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
 	{"Grace, a level below", grace, nil, Job{Env: nccl.Env{"NCCL_NET_GDR_LEVEL": "PXB"}}, "mlx5_0", "P2C", DMABUF, Staging, Staging, LevelSet},
 	{"Grace, the other one's NIC", grace, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, CoupledFar},
-	{"Grace, GPU and NIC behind one switch", hopper, func(m *Machine) { m.GPUs[0].Coupled = true }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectForcedPCI},
+	{"Grace, GPU and NIC behind one switch", hopper, func(m *Machine) { m.GPUs[0].Coupled = true }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, directForcedPCI},
 }
 
 // virtualTopology returns what a cloud gives its virtual machines with two of the planes of hopper.
@@ -222,14 +236,9 @@ func TestDecide(t *testing.T) {
 			if b.NIC >= 0 {
 				nic = m.NICs[b.NIC].Device
 			}
-			if got, want := (Pair{
-				Distance: b.Distance, Mechanism: b.Mechanism, Send: Verdict{State: b.Send.State},
-				Receive: Verdict{State: b.Receive.State},
-			}),
-				(Pair{
-					Distance: c.distance, Mechanism: c.mechanism, Send: Verdict{State: c.send}, Receive: Verdict{State: c.receive},
-				}); got != want || nic != c.nic {
-				t.Errorf("%s %+v, want %s %+v", nic, got, c.nic, want)
+			got := []any{nic, b.Distance, b.Mechanism, b.Send.State, b.Receive.State}
+			if want := []any{c.nic, c.distance, c.mechanism, c.send, c.receive}; !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
 			}
 			if got := b.Verdict().Reason; got != c.reason {
 				t.Errorf("%s, want %s", got, c.reason)
@@ -237,6 +246,7 @@ func TestDecide(t *testing.T) {
 		})
 		seen[c.reason] = true
 	}
+	seen[notChosen] = true // of obstacles only
 	for r := range advices {
 		if !seen[r] {
 			t.Errorf("%s: in no case", r)
@@ -258,8 +268,8 @@ func TestEqualNICsAreShared(t *testing.T) {
 // inWords is every reason in words.
 var inWords = map[Reason]string{
 	IsDirect:        "the NIC reads and writes GPU memory directly",
-	DirectCoupled:   "the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)",
-	DirectForcedPCI: "the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)",
+	directCoupled:   "the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)",
+	directForcedPCI: "the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)",
 	directSmallBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector",
 	directFixedBAR:  "the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered: a larger BAR1 is not possible with this GPU: register less memory",
 
@@ -279,6 +289,8 @@ var inWords = map[Reason]string{
 	CoupledOff:     "NCCL 2.27 and newer uses the path through the coupled CPU (NVLink-C2C), unless NCCL_NET_GDR_C2C=0: use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1",
 	CoupledFar:     "the nearest eligible NIC is on another CPU than the one coupled to the GPU: use a NIC on the CPU of the GPU: check NCCL_IB_HCA and ports that are down",
 	LevelSet:       "the distance exceeds NCCL_NET_GDR_LEVEL: remove NCCL_NET_GDR_LEVEL from the environment of the job and from nccl.conf, or raise it",
+	TopologyFile:   "the topology file of NCCL puts the NIC further away than the PCI tree: unset NCCL_TOPO_FILE in the environment of the job and in nccl.conf; without it, move /var/run/nvidia-topologyd/virtualTopology.xml away",
+	notChosen:      "NCCL_IB_HCA leaves out the nearest NIC: remove NCCL_IB_HCA from the environment of the job and from nccl.conf, or add the nearest NIC",
 	ReadOff:        "NCCL_NET_GDR_READ=0 disables GPUDirect RDMA for sending: remove NCCL_NET_GDR_READ from the environment of the job and from nccl.conf",
 	NearestDown:    "the nearest NIC has no ACTIVE port, and the next one is too far away: bring up the port of the nearest NIC: see RDMAPortDown, RDMANoSubnetManager",
 	PreAmpere:      "NCCL sends through host memory from GPUs before Ampere without NVLink; receiving is direct: no fault; NCCL_NET_GDR_READ=1 makes NCCL try it",

@@ -108,12 +108,16 @@ type Pair struct {
 	GPU, NIC  int          // indices into Machine
 	SMI       pci.Distance // in terms of nvidia-smi; empty: unknown
 	Distance  pci.Distance // in terms of NCCL; empty: unknown
+	Tree      pci.Distance // that of the PCI tree, where a topology file gives Distance; empty: unknown
 	Mechanism Mechanism    // that NCCL would use; empty: unknown
 	Eligible  bool         // NCCL would use this NIC: it is up and selected by the job
 	// Of the best pair of a GPU: the nearer NIC that would be better with an ACTIVE port; negative: none.
 	Down    int
 	Send    Verdict // the NIC reads the GPU's memory
 	Receive Verdict // the NIC writes it
+	// Of the best pair of a GPU: what keeps data from going directly, and the path that its hardware can have.
+	Obstacles           []Obstacle
+	CanSend, CanReceive State
 }
 
 // Verdict of a pair: that of receiving, or of sending if receiving is direct.
@@ -133,34 +137,46 @@ type Result struct {
 
 // Decide decides on every pair of GPU and NIC, and on every GPU with its best eligible NIC.
 func (m *Machine) Decide(j Job) Result {
-	d := newDecision(m, j)
+	d := newDecision(m, j, 0)
 	r := Result{Pairs: make([]Pair, 0, len(m.GPUs)*len(m.NICs)), Best: make([]Pair, 0, len(m.GPUs))}
 	used := make([]int, len(m.NICs)) // by GPUs before
+	s := search{m: m, job: j, decisions: map[removal]*decision{0: d}}
 	for g := range m.GPUs {
-		best, down := Pair{GPU: g, NIC: -1}, Pair{NIC: -1}
-		for n := range m.NICs {
-			p := d.pair(g, n)
-			r.Pairs = append(r.Pairs, p)
-			switch {
-			case p.Eligible && (best.NIC < 0 || p.compare(best) > 0 || p.compare(best) == 0 && used[n] < used[best.NIC]):
-				best = p
-			case d.nics[n].down && (down.NIC < 0 || p.compare(down) > 0):
-				down = p
-			}
-		}
-		best.Down = -1
-		if best.NIC < 0 {
-			v := Verdict{Unknown, d.none}
-			best.Send, best.Receive = v, v
-		} else {
+		best := d.best(g, used, func(p Pair) { r.Pairs = append(r.Pairs, p) })
+		if best.NIC >= 0 {
 			used[best.NIC]++
 		}
-		if down.NIC >= 0 && best.NIC >= 0 && best.Receive.State == Staging && down.Receive.State == Direct {
-			best.Down, best.Receive.Reason, best.Send.Reason = down.NIC, NearestDown, NearestDown
-		}
+		s.explain(&best)
 		r.Best = append(r.Best, best)
 	}
 	return r
+}
+
+// best decides on a GPU with its best eligible NIC: of equal ones that which is used the least. each gets all pairs.
+func (d *decision) best(g int, used []int, each func(Pair)) Pair {
+	best, down := Pair{GPU: g, NIC: -1}, Pair{NIC: -1}
+	for n := range d.NICs {
+		p := d.pair(g, n)
+		if each != nil {
+			each(p)
+		}
+		switch {
+		case p.Eligible && (best.NIC < 0 || p.compare(best) > 0 ||
+			p.compare(best) == 0 && used != nil && used[n] < used[best.NIC]):
+			best = p
+		case d.nics[n].down && (down.NIC < 0 || p.compare(down) > 0):
+			down = p
+		}
+	}
+	best.Down = -1
+	if best.NIC < 0 {
+		v := Verdict{Unknown, d.none}
+		best.Send, best.Receive = v, v
+	}
+	if down.NIC >= 0 && best.NIC >= 0 && best.Receive.State == Staging && down.Receive.State == Direct {
+		best.Down, best.Receive.Reason, best.Send.Reason = down.NIC, NearestDown, NearestDown
+	}
+	return best
 }
 
 // compare is greater than 0 if the pair is better: by verdict of receiving, of sending, then by distance. GPUs spread

@@ -27,12 +27,13 @@ func (j Job) usesC2C() bool {
 	return j.Env.Integer("NCCL_NET_GDR_C2C", 1) != 0
 }
 
-// limit returns the maximum distance for GPUDirect RDMA, and whether the user has set it.
-func (j Job) limit() (limit int, set bool) {
+// limit returns the maximum distance for GPUDirect RDMA, and whether the user has set it. c2c: NCCL uses the path
+// through the coupled CPU.
+func (j Job) limit(c2c bool) (limit int, set bool) {
 	if l, ok := j.Env.GDRLevel(); ok {
 		return l, true
 	}
-	if j.usesC2C() {
+	if c2c {
 		return nccl.Level(pci.P2C), false
 	}
 	return nccl.Level(pci.PXB), false

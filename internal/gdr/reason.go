@@ -11,8 +11,8 @@ type Reason string
 // The reasons: of direct, of missing mechanisms, other ones of staging, of unknown.
 const (
 	IsDirect        Reason = "direct"
-	DirectCoupled   Reason = "direct_c2c"
-	DirectForcedPCI Reason = "direct_pcie_mapping"
+	directCoupled   Reason = "direct_c2c"
+	directForcedPCI Reason = "direct_pcie_mapping"
 	directSmallBAR  Reason = "direct_bar1_small"
 	directFixedBAR  Reason = "direct_bar1_fixed"
 
@@ -35,6 +35,8 @@ const (
 	CoupledOff     Reason = "c2c_not_used"
 	CoupledFar     Reason = "other_cpu"
 	LevelSet       Reason = "gdr_level_set"
+	TopologyFile   Reason = "topology_file"
+	notChosen      Reason = "nearest_not_chosen"
 	ReadOff        Reason = "gdr_read_disabled"
 	PreAmpere      Reason = "pre_ampere_send"
 
@@ -61,8 +63,8 @@ type advice struct{ words, remedy string }
 
 var advices = map[Reason]advice{
 	IsDirect:        {"the NIC reads and writes GPU memory directly", ""},
-	DirectCoupled:   {"the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)", ""},
-	DirectForcedPCI: {"the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)", ""},
+	directCoupled:   {"the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)", ""},
+	directForcedPCI: {"the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)", ""},
 	directSmallBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "enable Above 4G Decoding and Resizable BAR in the firmware setup; a board with display outputs may need NVIDIA's displaymodeselector"},
 	directFixedBAR:  {"the NIC accesses GPU memory directly, but BAR1 is smaller than the memory and limits what can be registered", "a larger BAR1 is not possible with this GPU: register less memory"},
 
@@ -85,6 +87,8 @@ var advices = map[Reason]advice{
 	CoupledOff:     {"NCCL 2.27 and newer uses the path through the coupled CPU (NVLink-C2C), unless NCCL_NET_GDR_C2C=0", "use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1"},
 	CoupledFar:     {"the nearest eligible NIC is on another CPU than the one coupled to the GPU", "use a NIC on the CPU of the GPU: check NCCL_IB_HCA and ports that are down"},
 	LevelSet:       {"the distance exceeds NCCL_NET_GDR_LEVEL", "remove NCCL_NET_GDR_LEVEL from the environment of the job and from nccl.conf, or raise it"},
+	TopologyFile:   {"the topology file of NCCL puts the NIC further away than the PCI tree", "unset NCCL_TOPO_FILE in the environment of the job and in nccl.conf; without it, move /var/run/nvidia-topologyd/virtualTopology.xml away"},
+	notChosen:      {"NCCL_IB_HCA leaves out the nearest NIC", "remove NCCL_IB_HCA from the environment of the job and from nccl.conf, or add the nearest NIC"},
 	ReadOff:        {"NCCL_NET_GDR_READ=0 disables GPUDirect RDMA for sending", "remove NCCL_NET_GDR_READ from the environment of the job and from nccl.conf"},
 	PreAmpere:      {"NCCL sends through host memory from GPUs before Ampere without NVLink; receiving is direct", "no fault; NCCL_NET_GDR_READ=1 makes NCCL try it"},
 

@@ -61,13 +61,16 @@ func (d *decision) rocmMechanism(nic *NIC) reach {
 		return reach{"", Verdict{Unknown, why}}
 	case peer == nil:
 		return reach{"", Verdict{Unknown, ROCmPeerUnknown}}
+	case d.removed&anyMechanism != 0 && why != DMABUFDisabled:
+		return reach{"", Verdict{Direct, IsDirect}}
 	}
 	return reach{None, Verdict{Staging, why}}
 }
 
 // rocmReceive returns the verdict on the NIC's writes to memory of an AMD GPU. RCCL has the distance limit of NCCL, but
 // goes through a host bridge on some AMD processors (ncclTopoCheckGdr of RCCL).
-func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
+func (d *decision) rocmReceive(gpu *GPU, nic *NIC, p *Pair, way Verdict) Verdict {
+	distance := p.Distance
 	switch {
 	case d.job.Plugin:
 		return Verdict{Unknown, NetPlugin}
@@ -76,8 +79,8 @@ func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Ve
 	case distance == "":
 		return Verdict{Unknown, VirtualTopology}
 	case nccl.Level(distance) > d.limit && (distance != pci.PHB || d.set):
-		return Verdict{Staging, d.tooFar(distance, false)}
-	case is(gpu.SmallBAR):
+		return Verdict{Staging, d.tooFar(p, false)}
+	case is(gpu.SmallBAR) && d.removed&anyMechanism == 0:
 		return Verdict{Staging, SmallBAR}
 	case distance == pci.PHB && !d.set && way.State != Staging: // without a mechanism the distance does not matter
 		return Verdict{Unknown, RCCLHostBridge}

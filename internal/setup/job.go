@@ -41,8 +41,8 @@ var jobChecks = []Check{
 		Wanted: "not set, or the distance between each GPU and its nearest RDMA device",
 		Why:    "Between a GPU and a device beyond the limit NCCL copies the data through host memory. The former name NCCL_IB_GDR_LEVEL has no effect.",
 		Remedy: "unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf",
-		Source: ncclManual + "NCCL_NET_GDR_LEVEL",
-		find:   findLevel,
+		Source: ncclManual + "NCCL_NET_GDR_LEVEL", Alert: "RDMAGPUDirectUnavailable/job_settings",
+		find: findLevel,
 	},
 	ncclSetting("NCCL_IB_DISABLE", (*machine).ibDisabled, Check{
 		ID: "nccl_ib_disable", Name: "use of RDMA by NCCL",
@@ -90,9 +90,10 @@ var jobChecks = []Check{
 	ncclSetting("NCCL_TOPO_FILE", (*machine).topologyFile, Check{
 		ID: "nccl_topo_file", Name: "topology file of NCCL",
 		Read:   ", and the file as the job sees it",
-		Wanted: "a file with the GPUs and RDMA devices of this host",
-		Why:    "NCCL ignores a missing file. With that of another machine it selects devices by wrong distances.",
+		Wanted: "a file with the GPUs and RDMA devices of this host, at the distances of the PCI tree",
+		Why:    "NCCL ignores a missing file. With wrong distances it selects other devices, or does without GPUDirect RDMA.",
 		Remedy: "unset NCCL_TOPO_FILE # of the job, or create the file with NCCL_TOPO_DUMP_FILE on this model of host",
+		Alert:  "RDMAGPUDirectUnavailable/job_settings",
 	}),
 }
 

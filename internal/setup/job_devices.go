@@ -150,7 +150,7 @@ func findLevel(m *machine) (out []finding) {
 		for _, n := range m.nearest(j) {
 			// By default NCCL uses GPUDirect RDMA below a PCIe switch, and not across a host bridge.
 			if level := nccl.Level(pci.Distance(n.level)); ok && level > limit && level <= nccl.Level(pci.PXB) {
-				v.meets, v.want, v.evidence = false, n.level, fmt.Sprintf("GPU %s and %s are at %s",
+				v.meets, v.contradicts, v.want, v.evidence = false, true, n.level, fmt.Sprintf("GPU %s and %s are at %s",
 					n.gpu, strings.Join(n.devices, ", "), n.level)
 				break
 			}
@@ -214,6 +214,22 @@ func (m *machine) topologyFile(j jobProcess, value string) finding {
 	}
 	if v.meets = len(missing) == 0; !v.meets {
 		v.evidence = "not in the file: " + strings.Join(missing, ", ")
+	} else if far := m.farByFile(j); far != "" {
+		v.meets, v.contradicts, v.want, v.evidence = false, true, "not set", far
 	}
 	return v
+}
+
+// farByFile returns the first GPU of a job that the topology file puts too far from a device for GPUDirect RDMA, where
+// the PCI tree has them near enough.
+func (m *machine) farByFile(j jobProcess) string {
+	limit := nccl.Level(pci.PXB)
+	for _, p := range m.GDR.Pairs {
+		if g := &m.GDR.GPUs[p.GPU]; g.Process != nil && g.Process.PID == j.PID && p.Tree != "" &&
+			nccl.Level(pci.Distance(p.Tree)) <= limit && nccl.Level(pci.Distance(p.Distance)) > limit {
+			return fmt.Sprintf("GPU %s and %s are at %s in the file, at %s in the PCI tree",
+				g.Index, m.GDR.NICs[p.NIC].Device, p.Distance, p.Tree)
+		}
+	}
+	return ""
 }

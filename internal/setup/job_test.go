@@ -128,7 +128,7 @@ func TestJobLevel(t *testing.T) {
 		{name: "not set"},
 		{name: "as wanted", node: set("PHB"), want: []string{`slurm/7 ok "PHB" want "not set" by machine`}},
 		{name: "forbids", node: set("PIX"), want: []string{
-			`slurm/7 differs/info "PIX" want "PXB" by machine; GPU 0 and mlx5_0 are at PXB; GPU 1 and mlx5_1 are at PXB` + remedy,
+			`slurm/7 differs/warning/RDMAGPUDirectUnavailable/job_settings "PIX" want "PXB" by machine; GPU 0 and mlx5_0 are at PXB; GPU 1 and mlx5_1 are at PXB` + remedy,
 		}},
 		{name: "no level", node: set("near"), want: []string{`slurm/7 differs/info "near" want "not set" by machine; no distance of NCCL: the setting has no effect` + remedy}},
 		{name: "former name", node: setEnv("NCCL_IB_GDR_LEVEL", "5"), want: []string{
@@ -254,8 +254,23 @@ func TestJobTopology(t *testing.T) {
 	topology := func(text string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) { n.GDR.Processes[0].Topology, n.GDR.Processes[1].Topology = text, text }
 	}
+	far := func(distance, tree string) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			for i := range n.GDR.Pairs {
+				n.GDR.Pairs[i].Distance, n.GDR.Pairs[i].Tree = distance, tree
+			}
+		}
+	}
 	checkRows(t, "nccl_topo_file", jobNode, []rowCase{
 		{name: "not set"},
+		{name: "far where the PCI tree has it near", node: both(set, both(topology(whole), far("PHB", "PXB"))), want: []string{
+			`slurm/7 differs/warning/RDMAGPUDirectUnavailable/job_settings "/opt/t.xml" want "not set" by machine; ` +
+				`GPU 0 and mlx5_0 are at PHB in the file, at PXB in the PCI tree; ` +
+				`GPU 1 and mlx5_0 are at PHB in the file, at PXB in the PCI tree` + remedy,
+		}},
+		{name: "far as in the PCI tree", node: both(set, both(topology(whole), far("SYS", "PHB"))), want: []string{`slurm/7 ok "/opt/t.xml"` + want}},
+		{name: "nearer than in the PCI tree", node: both(set, both(topology(whole), far("PIX", "PHB"))), want: []string{`slurm/7 ok "/opt/t.xml"` + want}},
+		{name: "no PCI tree: a virtual machine", node: both(set, both(topology(whole), far("PHB", ""))), want: []string{`slurm/7 ok "/opt/t.xml"` + want}},
 		{name: "as wanted", node: both(set, topology(whole)), want: []string{`slurm/7 ok "/opt/t.xml"` + want}},
 		{name: "missing", node: set, want: []string{`slurm/7 differs/info "/opt/t.xml"` + want + `; /opt/t.xml does not exist as the job sees it` + remedy}},
 		{name: "of another machine", node: both(set, topology(other)), want: []string{

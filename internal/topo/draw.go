@@ -216,9 +216,11 @@ func groupGPUs[K comparable](gpus []GPU, kind func(*GPU) K) (groups [][]*GPU) {
 	return groups
 }
 
-// writeVerdicts writes the verdict on each GPU, grouped by reason and detour.
+// writeVerdicts writes the verdict on each GPU, grouped by reason, obstacles and detour.
 func (m *Machine) writeVerdicts(w io.Writer) {
-	for _, group := range groupGPUs(m.GPUs, func(g *GPU) [2]string { return [2]string{g.Reason, g.detour()} }) {
+	for _, group := range groupGPUs(m.GPUs, func(g *GPU) [4]string {
+		return [4]string{g.Reason, g.detour(), fmt.Sprint(g.Obstacles), g.CanSend + g.CanReceive}
+	}) {
 		var which []string
 		first := group[0]
 		for _, g := range group {
@@ -242,9 +244,31 @@ func (m *Machine) writeVerdicts(w io.Writer) {
 					cmp.Or(p.NCCL, "(version unknown)"), p.PID, strings.TrimRight(", "+p.Job, ", "))
 			}
 		}
-		if first.Remedy != "" {
-			fmt.Fprintf(w, "  Action: %s\n", first.Remedy)
+		first.writeObstacles(w)
+	}
+}
+
+// writeObstacles writes all obstacles of a GPU in the order of removal, with the path after each.
+func (g *GPU) writeObstacles(w io.Writer) {
+	if len(g.Obstacles) == 0 && g.Remedy != "" {
+		fmt.Fprintf(w, "  Action: %s\n", g.Remedy)
+	}
+	for i, o := range g.Obstacles {
+		indent := "    "
+		if len(g.Obstacles) == 1 && o.Words == g.Words {
+			indent = "  "
+		} else {
+			fmt.Fprintf(w, "  Obstacle %d: %s (%s)\n", i+1, o.Words, o.Reason)
 		}
+		if o.Remedy != "" {
+			fmt.Fprintf(w, "%sAction: %s\n", indent, o.Remedy)
+		}
+		fmt.Fprintf(w, "%sPath without it: %s\n", indent, o.Path)
+	}
+	if n := len(g.Obstacles); g.Limited() && n > 0 && g.Obstacles[n-1].Kind == "place" {
+		fmt.Fprintln(w, "  Not possible with the slots of this host, as far as the PCI tree shows")
+	} else if g.Limited() {
+		fmt.Fprintln(w, "  Not possible with this hardware, whatever the settings and drivers")
 	}
 }
 

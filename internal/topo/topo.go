@@ -49,21 +49,37 @@ type Node struct {
 
 // GPU is one GPU.
 type GPU struct {
-	Index   string   `json:"gpu"`
-	UUID    string   `json:"uuid,omitempty"`
-	Address string   `json:"pci_address"`
-	Model   string   `json:"model,omitempty"`
-	NUMA    int      `json:"numa_node"`
-	Coupled bool     `json:"c2c"`
-	IOMMU   string   `json:"iommu_group_type,omitempty"`
-	Best    *Pair    `json:"best,omitempty"` // with the best eligible NIC; absent if there is none
-	Reason  string   `json:"reason"`
-	Words   string   `json:"explanation"`
-	Remedy  string   `json:"remedy,omitempty"`
-	Marks   []string `json:"marks,omitempty"` // degraded links on its path
+	Index   string `json:"gpu"`
+	UUID    string `json:"uuid,omitempty"`
+	Address string `json:"pci_address"`
+	Model   string `json:"model,omitempty"`
+	NUMA    int    `json:"numa_node"`
+	Coupled bool   `json:"c2c"`
+	IOMMU   string `json:"iommu_group_type,omitempty"`
+	Best    *Pair  `json:"best,omitempty"` // with the best eligible NIC; absent if there is none
+	Reason  string `json:"reason"`
+	Words   string `json:"explanation"`
+	Remedy  string `json:"remedy,omitempty"`
+	// Obstacles are all reasons why data does not go directly, in the order of removal.
+	Obstacles  []Obstacle `json:"obstacles,omitempty"`
+	CanSend    string     `json:"can_send"`        // direct, staging, unknown: what the hardware can have
+	CanReceive string     `json:"can_receive"`     // the same
+	Marks      []string   `json:"marks,omitempty"` // degraded links on its path
 	// Evaluated is the PID of the process for whose NCCL the GPU was evaluated; 0: none.
 	Evaluated int        `json:"judged_for_pid,omitempty"`
 	Transport *Transport `json:"transport,omitempty"` // absent if no process uses it with NCCL or an RDMA device
+}
+
+// Obstacle is a reason why data of a GPU does not go to a NIC directly.
+type Obstacle struct {
+	Kind    string `json:"kind"` // settings, port, mechanism, place
+	Reason  string `json:"reason"`
+	Words   string `json:"explanation"`
+	Remedy  string `json:"remedy,omitempty"`
+	Send    string `json:"send"`         // the path without this obstacle and those before it
+	Receive string `json:"receive"`      // the same
+	After   string `json:"after_reason"` // of that path
+	Path    string `json:"after"`        // it in words
 }
 
 // NIC is an RDMA device.
@@ -256,6 +272,13 @@ func (m *Machine) gpuOf(d *accel.GDR, g *accel.GDRGPU, hops []pci.Hop) GPU {
 	if g.Best.NIC >= 0 {
 		out.Best = new(pairOf(d, g.Best))
 	}
+	out.CanSend, out.CanReceive = g.Best.CanSend, g.Best.CanReceive
+	for _, o := range g.Best.Obstacles {
+		out.Obstacles = append(out.Obstacles, Obstacle{
+			o.Kind, o.Reason, o.Words, o.Remedy, o.Send, o.Receive, o.After,
+			pathInWords(o.Send, o.Receive) + " (" + o.After + ")",
+		})
+	}
 	if g.Process != nil {
 		out.Evaluated = g.Process.PID
 	}
@@ -266,6 +289,32 @@ func (m *Machine) gpuOf(d *accel.GDR, g *accel.GDRGPU, hops []pci.Hop) GPU {
 		}
 	}
 	return out
+}
+
+// pathInWords returns the data path of a GPU in words.
+func pathInWords(send, receive string) string {
+	switch {
+	case receive == "staging":
+		return "through host memory"
+	case receive == "direct" && send == "direct":
+		return "direct"
+	case receive == "direct" && send == "staging":
+		return "direct for receiving, sent through host memory"
+	case receive == "direct":
+		return "direct for receiving, unknown for sending"
+	}
+	return "unknown"
+}
+
+// Limited reports whether data of the GPU passes host memory in at least one direction, and the hardware can do no
+// better.
+func (g *GPU) Limited() bool {
+	stages, lost := false, false
+	if b := g.Best; b != nil {
+		stages = b.Send == "staging" || b.Receive == "staging"
+		lost = b.Send == "staging" && g.CanSend != "staging" || b.Receive == "staging" && g.CanReceive != "staging"
+	}
+	return stages && !lost
 }
 
 func nicOf(nic *accel.GDRNIC, hops []pci.Hop) NIC {

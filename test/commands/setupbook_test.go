@@ -15,7 +15,7 @@ import (
 // bookMachines are set up by the guides, freshMachines are the same hosts with a fresh image and a job of another
 // cluster.
 var (
-	bookMachines  = []string{"hgx-h200-by-the-book-ok", "dgx-h100-by-the-book-ok", "spark-mesh-ok"}
+	bookMachines  = []string{"hgx-h200-topology-file-ok", "dgx-h100-by-the-book-ok", "spark-mesh-ok"}
 	freshMachines = []string{"hgx-h200-fresh", "dgx-h100-fresh", "spark-subnet-twice-ok"}
 )
 

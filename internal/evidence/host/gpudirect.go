@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ var gpuDirectFaults = fault.Kinds{
 	"gpu_direct_staging/staging":          {Write: gpuDirectStaging, OfHost: true},
 	"gpu_direct_staging/sockets":          {Write: transportFallback, OfHost: true},
 	"gpu_direct_unavailable/no_mechanism": {Write: gpuDirectUnavailable, OfHost: true},
+	"gpu_direct_unavailable/job_settings": {Write: gpuDirectDisabled, OfHost: true},
 	"port_misconfigured/job_gid":          {Write: jobGIDMismatch, OfHost: true},
 }
 
@@ -141,28 +143,78 @@ func registered(f *fault.Fault) fault.Line {
 }
 
 func gpuDirectUnavailable(f *fault.Fault) fault.Text {
-	e, remedies := reasonsOf(f, `count by (reason) (gpu:rdma_gdr:no_mechanism{$host})`)
-	for _, g := range f.Rows(`gpu:rdma_gdr:no_mechanism{$host}`, "gpu") {
-		e.Add("GPU "+g.Labels["gpu"], uuid(g)+", nearest eligible NIC "+g.Labels["device"]+
-			" (distance "+g.Labels["distance"]+").")
-	}
+	e, remedies := lostGPUs(f, `gpu:rdma_gdr:lost{kind="mechanism",$host}`)
 	_, refused := refusedModules(f, `=~"nvidia.*|nv_peer_mem"`)
 	e = append(e, refused...)
 	e.Add("Not evaluated", "environment of running jobs; net plugins; virtual machines without a topology file.")
 	modules := "lsmod | grep -E 'nvidia|ib_core' ; head -1 /proc/driver/nvidia/version"
-	if f.Has(`gpu:rdma_gdr:no_mechanism{reason=~"kernel_without_p2pdma|gpu_bar_small",$host}`) {
+	if f.Has(`gpu:rdma_gdr:lost{reason=~"kernel_without_p2pdma|gpu_bar_small",$host}`) {
 		modules = "lsmod | grep -E 'amdgpu|ib_core' ; grep -E 'PCI_P2PDMA|DMABUF_MOVE_NOTIFY' /boot/config-$(uname -r)"
 	}
 	return fault.Text{
 		Summary: f.Host() + ": " + gpuCount(f) + " without GPUDirect RDMA, data is copied through host memory",
-		Description: gpuCount(f) + " " + f.One("has", "have") + " an eligible NIC near enough, but no mechanism by which " +
-			"the NIC accesses GPU memory: neither a peer memory module nor DMA-BUF. NCCL copies the data through host " +
-			"memory: jobs over several hosts run at a fraction of the bandwidth, and all other hosts of the job wait.",
+		Description: gpuCount(f) + " " + f.One("has", "have") + " no mechanism by which a NIC accesses GPU memory: neither " +
+			"a peer memory module nor DMA-BUF. NCCL copies the data through host memory: jobs over several hosts run at a " +
+			"fraction of the bandwidth, and all other hosts of the job wait.",
 		Evidence:    e,
 		Diagnose:    "rdma_exporter topo ; " + modules,
 		Action:      cmp.Or(remedies, "Run rdma_exporter topo and remedy the reason that it reports."),
 		DrainReason: "Jobs run, over several hosts at a fraction of the bandwidth.",
 	}
+}
+
+func gpuDirectDisabled(f *fault.Fault) fault.Text {
+	e, remedies := lostGPUs(f, `gpu:rdma_gdr:lost{kind="settings",$host}`)
+	e = append(e, f.JobSettings("nccl_gdr_level|nccl_ib_hca|nccl_topo_file")...)
+	e.Add("Not evaluated", "jobs whose settings are not readable; net plugins; virtual machines without a topology file.")
+	return fault.Text{
+		Summary: f.Host() + ": NCCL settings of a job disable GPUDirect RDMA of " + gpuCount(f) +
+			", data is copied through host memory",
+		Description: "NCCL settings of a job, or of nccl.conf, disable GPUDirect RDMA of " + gpuCount(f) + ", which this " +
+			"host supports. A job over several hosts runs at a fraction of the bandwidth, and all its other hosts wait.",
+		Evidence:    e,
+		Diagnose:    "rdma_exporter topo ; rdma_exporter check --setup",
+		Action:      cmp.Or(remedies, "Run rdma_exporter topo and remove the setting that it reports."),
+		DrainReason: "The host works; the settings are of the job.",
+	}
+}
+
+// lostGPUs returns lines for the obstacles of the GPUs of an expression and for these GPUs, and the remedies.
+func lostGPUs(f *fault.Fault, gpus string) (e fault.Lines, remedies string) {
+	e, remedies = obstacles(f, gpus)
+	for _, g := range f.Rows(`max by (gpu, UUID, device, distance) (rdma_gdr_gpu_info{$host} `+
+		`and on (gpu, UUID) `+gpus+`)`, "gpu") {
+		nic := "no eligible NIC"
+		if g.Labels["device"] != "" {
+			nic = "nearest eligible NIC " + g.Labels["device"] + " (distance " + cmp.Or(g.Labels["distance"], "unknown") + ")"
+		}
+		e.Add("GPU "+g.Labels["gpu"], uuid(g)+", "+nic+".")
+	}
+	return e, remedies
+}
+
+// obstacles returns lines for the obstacles of the GPUs of an expression in the order of removal, each with the path
+// after it, and the remedies in that order.
+func obstacles(f *fault.Fault, gpus string) (e fault.Lines, remedies string) {
+	var seen []string
+	for _, r := range f.Rows(`count by (step, reason, after) (rdma_gdr_gpu_obstacle_info{$host} `+
+		`and on (gpu, UUID) `+gpus+`)`, "step", "reason") {
+		reason, after := transport.Reason(r.Labels["reason"]), transport.Reason(r.Labels["after"])
+		path := after.Words()
+		if strings.HasPrefix(string(after), "direct") {
+			path = "direct"
+		}
+		e.Add("Obstacle "+r.Labels["step"], reason.Words()+" ("+string(reason)+", "+words.Count(int(r.Value), "GPU")+
+			"). Path without it: "+path+" ("+string(after)+").")
+		if remedy := reason.Remedy(); remedy != "" && !slices.Contains(seen, remedy) {
+			seen = append(seen, remedy)
+			remedies = words.Join(" ", remedies, strings.ToUpper(remedy[:1])+remedy[1:]+".")
+		}
+	}
+	if n := len(f.Rows(`rdma_gdr_gpu_possible{direction="receive",$host} == 0 and on (gpu, UUID) ` + gpus)); n > 0 {
+		e.Add("Hardware", "no slot near enough for GPUDirect RDMA of "+words.Count(n, "GPU")+", by the PCI tree.")
+	}
+	return e, remedies
 }
 
 func transportFallback(f *fault.Fault) fault.Text {
@@ -275,6 +327,8 @@ func nicMisplaced(f *fault.Fault) fault.Text {
 	for _, d := range f.Rows(`device:rdma_gdr:unpaired{$host}`, "device") {
 		e.Add("NIC "+d.Labels["device"], "PCI "+cmp.Or(d.Labels["pci_address"], "unknown")+", near no GPU.")
 	}
+	steps, _ := obstacles(f, `gpu:rdma_gdr:unpaired{$host}`)
+	e = append(e, steps...)
 	e.Add("Expected", fault.When(others != "", "a NIC below its PCIe host bridge, by "+others+" of this host."))
 	e = append(e, f.JobSettings("nccl_ib_hca|nccl_topo_file")...)
 	e.Add("Not evaluated", "which NIC belongs to which GPU.")
@@ -310,6 +364,8 @@ func numaMisplaced(f *fault.Fault) fault.Text {
 			uuid(g)+", nearest NIC"+fault.When(len(nics) != 1, "s")+" "+strings.Join(nics, ", ")+".",
 		)
 	}
+	steps, _ := obstacles(f, `gpu:rdma_gdr:far{$host}`)
+	e = append(e, steps...)
 	e.Add("Not evaluated", "whether a job uses GPUs and RDMA together.")
 	return fault.Text{
 		Summary: f.Host() + ": nearest RDMA NIC of " + f.Count("GPU") + " is on another NUMA node",

@@ -48,7 +48,7 @@ type box struct {
 	Title, Side string // in the first line
 	Line        string // the second line
 	Mark        string // degraded links on the path
-	Way         string // of a GPU, to its best NIC: direct, staging, unknown
+	Way         string // of a GPU, to its best NIC: direct, staging, limited, unknown
 	Whole       string // all of it, uncut
 	Href        string // the row of the port in the table
 	Ports       []chip
@@ -64,7 +64,7 @@ type chip struct {
 // way is the data path between a GPU and its best NIC.
 type way struct {
 	D     string
-	State string // direct, staging, unknown
+	State string // direct, staging, limited, unknown
 }
 
 // drawing is a machine with the state needed to draw it.

@@ -113,12 +113,15 @@ func pairState(p *topo.Pair) string {
 	return "direct"
 }
 
-// findWay returns the data path of a GPU: the one of its job, if one is seen, else the possible one. The path of a job
-// that cannot be seen is unknown, even if it could be direct.
+// findWay returns the data path of a GPU: the one of its job, if one is seen, else the possible one: limited if the
+// hardware has no direct one. The path of a job that cannot be seen is unknown, even if it could be direct.
 func findWay(g *topo.GPU) string {
 	could := "unknown"
 	if g.Best != nil {
 		could = pairState(g.Best)
+	}
+	if g.Limited() {
+		could = "limited"
 	}
 	if g.Transport == nil {
 		return could
@@ -152,8 +155,12 @@ func describeWay(g *topo.GPU) string {
 	switch p := g.Best; {
 	case pairState(p) == "direct":
 		return fmt.Sprintf("direct to %s (%s)", nic, words.Join(", ", distance, p.Mechanism))
-	case p.Receive == "direct" && p.Send == "staging":
+	case p.Receive == "direct" && p.Send == "staging" && !g.Limited():
 		return "direct from, staging to " + nic
+	case p.Receive == "direct" && p.Send == "staging":
+		return "direct from, host memory to " + nic
+	case g.Limited():
+		return fmt.Sprintf("host memory to %s (%s), by hardware", nic, distance)
 	case pairState(p) == "staging":
 		return fmt.Sprintf("staging to %s (%s)", nic, distance)
 	}

@@ -46,9 +46,10 @@ type view struct {
 // gpuPath is the data path of a GPU.
 type gpuPath struct {
 	GPU, Model, NIC, Distance, Mechanism string
-	State                                string // direct, staging, unknown
+	State                                string // direct, staging, limited, unknown
 	Words, Remedy                        string
-	Now                                  string // as used by a job
+	Obstacles                            []string // if there are several, in the order of removal
+	Now                                  string   // as used by a job
 }
 
 // group holds the objects of one kind and class.
@@ -143,6 +144,15 @@ func newGPUPath(m *topo.Machine, g topo.GPU) gpuPath {
 			exposition.ValidLabel(cmp.Or(g.Best.Topology, g.Best.Distance))
 		out.Mechanism = exposition.ValidLabel(g.Best.Mechanism)
 		out.State = pairState(g.Best)
+	}
+	if g.Limited() {
+		out.State = "limited"
+	}
+	for i, o := range g.Obstacles {
+		if len(g.Obstacles) > 1 || o.Words != g.Words {
+			out.Obstacles = append(out.Obstacles, page.Shorten(fmt.Sprintf("Obstacle %d: %s", i+1,
+				words.Join(". ", o.Words, "Action: "+o.Remedy, "Path without it: "+o.Path)), 2*page.MaxText))
+		}
 	}
 	if t := g.Transport; t != nil {
 		out.Now = fmt.Sprintf("%s (process %d): %s",

@@ -115,5 +115,20 @@ type GDRPair struct {
 	Send, Receive string // direct, staging, unknown
 	Reason        string // gdr.Reason, if not both are direct
 	Words, Remedy string // the reason as text, and the remedy
-	Down          string // of a GPU's best pair with that reason: the nearer RDMA device without an ACTIVE port
+	// Tree is the distance by the PCI tree, where a topology file of NCCL gives Distance; empty: unknown.
+	Tree string
+	// Of a GPU's best pair.
+	Down                string        // the nearer RDMA device without an ACTIVE port
+	Obstacles           []GDRObstacle // in the order of removal
+	CanSend, CanReceive string        // direct, staging, unknown: once all obstacles but the hardware are removed
+}
+
+// GDRObstacle is a reason why data of a GPU does not go to a NIC directly.
+type GDRObstacle struct {
+	Kind          string // settings, port, mechanism, place
+	Reason        string // gdr.Reason
+	Words, Remedy string
+	// The path of the GPU once this obstacle and those before are removed.
+	Send, Receive string
+	After         string // gdr.Reason of that path
 }
