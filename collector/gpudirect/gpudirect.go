@@ -119,7 +119,7 @@ func New(with *shared.State) *shared.Collector {
 		Descs: []*metric.Desc{
 			gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered,
 			gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations,
-			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity,
+			asyncEvents, qpFatalEvents, portJobInfo, portJobs, gpuJobInfo, jobInfo, gpuAffinity, jobLibrary,
 		},
 		Run:  c.run,
 		Read: with.Devices.Read(c.read),
@@ -174,6 +174,7 @@ func (c *gpuDirect) read(
 		c.use.evaluate(n.GDR, &c.answer.facts, gpus, machine.conf, machine.uptime, h.Now())
 		n.GDR.PortJobs, n.GDR.Jobs = c.jobs.ports, c.jobs.all
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
+		n.GDR.Libraries = librariesOf(n.GDR, &c.answer.facts, gpus, machine.conf, machine.peerMapping)
 	}, done)
 }
 
@@ -262,6 +263,7 @@ func emitGDR(d *accel.GDR, s metric.Sink) {
 	}
 	emitTrace(s, d)
 	emitJobs(s, d)
+	emitLibraries(s, d)
 	if len(d.GPUs) > 0 {
 		if d.PeerClient != peerUnknown {
 			s.Emit(gdrMechanism, metric.BoolValue(d.Peermem+d.PeerClient != ""), string(gdr.PeerMem), "")

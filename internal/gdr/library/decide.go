@@ -78,7 +78,7 @@ type rule struct {
 
 var (
 	network = []Transport{IBGDA, GDR, RDMA} // over RDMA devices
-	viaUCX  = []string{UCX, NIXL}           // the default backend of NIXL is UCX
+	viaUCX  = []string{UCX}                 // also for NIXL, whose default backend is UCX
 	// register are libraries that register memory of the application. NCCL and NVSHMEM allocate theirs, with the
 	// attribute for GPUDirect RDMA.
 	register = []string{UCX, NIXL, Mooncake, Libfabric, MSCCLPP}
@@ -143,12 +143,13 @@ var rules = []rule{
 		return p.rings() && isNot(p.PeerMapping) && p.Capabilities != nil && *p.Capabilities&capSysAdmin == 0
 	}},
 	{[]Transport{IBGDA}, nil, Unclear, PeerMappingUnknown, func(p *Process) bool {
-		return p.rings() && !is(p.PeerMapping) && (p.Capabilities == nil || p.PeerMapping == nil)
+		return p.rings() && !is(p.PeerMapping) &&
+			(p.Capabilities == nil || p.PeerMapping == nil && *p.Capabilities&capSysAdmin == 0)
 	}},
 }
 
-// virtual reports whether PyTorch allocates GPU memory by the virtual memory functions of CUDA, and only the peer memory
-// module could register it.
+// virtual reports whether PyTorch allocates GPU memory by the virtual memory functions of CUDA, and only the peer
+// memory module could register it.
 func (p *Process) virtual() bool { return p.expandable() && p.Peermem && p.DMABUF == gdr.Staging }
 
 // rings reports whether the GPU rings the doorbell of the NIC, by its settings: not the CPU.
@@ -172,12 +173,17 @@ func (p *Process) offers(library string) (out []Transport) {
 	return out
 }
 
+// applies reports whether a rule applies to a library of a process.
+func (r *rule) applies(p *Process, library string) bool {
+	return r.libraries == nil || slices.Contains(r.libraries, library) ||
+		library == NIXL && p.has(UCX) && slices.Contains(r.libraries, UCX)
+}
+
 // possible evaluates the rules for a transport of a library.
 func (p *Process) possible(library string, t Transport) Possible {
 	for i := range rules {
 		r := &rules[i]
-		if slices.Contains(r.transports, t) && (r.libraries == nil || slices.Contains(r.libraries, library)) &&
-			(library != NIXL || p.has(UCX) || !slices.Contains(r.libraries, UCX)) && r.when(p) {
+		if slices.Contains(r.transports, t) && r.applies(p, library) && r.when(p) {
 			return Possible{t, r.state, r.reason}
 		}
 	}
@@ -205,7 +211,8 @@ func (p *Process) inUse(r *Result) (Transport, Reason) {
 	rdma := r.of(RDMA)
 	switch {
 	case rdma.State == No:
-		if tcp := r.of(TCP); tcp.State == Yes {
+		// The library selects TCP then, unless it fails later.
+		if tcp := r.of(TCP); tcp.State == Yes && rdma.Reason != LockedMemory {
 			return TCP, rdma.Reason
 		}
 		return None, rdma.Reason

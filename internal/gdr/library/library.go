@@ -55,7 +55,7 @@ var libraries = []struct {
 	},
 	{
 		MSCCLPP, func(_, base string) bool { return strings.Contains(base, "mscclpp") },
-		[]Transport{NVLink, GDR, RDMA, TCP},
+		[]Transport{NVLink, GDR, RDMA},
 	},
 	{NIXL, func(_, base string) bool { return strings.Contains(base, "nixl") }, []Transport{NVLink, GDR, RDMA, TCP}},
 	{DeepEP, func(directory, base string) bool { // deep_ep_cpp.cpython-312-x86_64-linux-gnu.so

@@ -48,11 +48,11 @@ const (
 	Registered = Reason(transport.Registered)
 )
 
-// advices are the reasons in words. Sources: UCX, src/ucp/core/ucp_context.c; Mooncake, transfer_engine_impl.cpp, issues
-// 351 and 2511; PyTorch, issue 153688 (ibv_reg_mr: Bad address) and pull request 189941 (the attribute for GPUDirect
-// RDMA); NVSHMEM, ibgda.cpp and the release notes of 3.4.5; open-gpu-kernel-modules, osmemdesc.c (PEER_MAP_OVERRIDE) and
-// nv-reg.h (ImexChannelCount); the kernel's mlx5/devx.c, which requires no capability for DEVX; libfabric,
-// fi_provider(7).
+// advices are the reasons in words. Sources: UCX, src/ucp/core/ucp_context.c; Mooncake, transfer_engine_impl.cpp, and
+// issues 351 and 2511; PyTorch, issue 153688 (ibv_reg_mr: Bad address) and pull request 189941 (the attribute for
+// GPUDirect RDMA); NVSHMEM, ibgda.cpp and the release notes of 3.4.5; open-gpu-kernel-modules, osmemdesc.c
+// (PEER_MAP_OVERRIDE) and nv-reg.h (ImexChannelCount); mlx5/devx.c of the kernel, which requires no capability for
+// DEVX; libfabric, fi_provider(7).
 var advices = map[Reason]struct{ words, remedy string }{
 	MooncakeTCP:    {"MC_FORCE_TCP or MOONCAKE_PROTOCOL=tcp is set, which makes Mooncake use TCP", "remove MC_FORCE_TCP from the job's environment, and set MOONCAKE_PROTOCOL=rdma"},
 	UCXWithoutRDMA: {"UCX_TLS selects no RDMA transport", "unset UCX_TLS, or add rc to it"},
@@ -82,7 +82,7 @@ var advices = map[Reason]struct{ words, remedy string }{
 	NotConnected:   {"no memory is registered yet", ""},
 
 	HostOnly:         {"the process holds no GPU", ""},
-	HostMemory:       {"host memory is registered, but no GPU memory", "run the process with UCX_LOG_LEVEL=info, FI_LOG_LEVEL=info or NVSHMEM_DEBUG=INFO, and read its messages on registration"},
+	HostMemory:       {"host memory is registered, but no GPU memory", "read the messages of the library on registration: UCX_LOG_LEVEL=info, FI_LOG_LEVEL=info, NVSHMEM_DEBUG=INFO"},
 	GPUMemoryUnknown: {"memory is registered, unknown whether it is GPU memory", "grant the exporter CAP_BPF and CAP_PERFMON (drop-in ebpf.conf of the unit, privileges.ebpf of the chart)"},
 }
 

@@ -28,17 +28,17 @@ var (
 
 // ucxSelects reports whether UCX_TLS selects one of some transports. A list that begins with ^ excludes: it excludes
 // them all if it has all names of one of the lists.
-func ucxSelects(tls string, any []string, excluded ...[]string) bool {
+func ucxSelects(tls string, of []string, excluded ...[]string) bool {
 	list, excludes := strings.CutPrefix(strings.TrimSpace(tls), "^")
 	given := items(list)
 	if len(given) == 0 || excludes {
-		return !slices.ContainsFunc(excluded, func(all []string) bool {
-			return !slices.ContainsFunc(all, func(name string) bool { return !slices.Contains(given, name) })
+		return !slices.ContainsFunc(excluded, func(names []string) bool {
+			return !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(given, name) })
 		})
 	}
 	return slices.ContainsFunc(given, func(name string) bool {
 		name, _, _ = strings.Cut(strings.TrimPrefix(name, `\`), ":") // \rc: not as an alias; ud:aux
-		return slices.Contains(any, name)
+		return slices.Contains(of, name)
 	})
 }
 

@@ -141,17 +141,17 @@ var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
 func mappedFile(line string) string { return strings.TrimSuffix(strings.TrimSpace(line), " (deleted)") }
 
 // mapped searches for NCCL and its net plugins in lines of /proc/PID/maps.
-func mapped(maps []byte) (version string, library, plugin bool) {
+func mapped(maps []byte) (version string, found, plugin bool) {
 	for line := range strings.Lines(string(maps)) {
 		base := path.Base(mappedFile(line))
 		switch m := ncclLibrary().FindStringSubmatch(base); {
 		case m != nil:
-			version, library = m[1], true
+			version, found = m[1], true
 		case strings.HasPrefix(base, "libnccl.so"):
-			library = true
+			found = true
 		case strings.HasPrefix(base, "libnccl-net"):
 			plugin = true
 		}
 	}
-	return version, library, plugin
+	return version, found, plugin
 }

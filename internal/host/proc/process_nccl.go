@@ -75,8 +75,8 @@ func (r *jobReader) request(j job) {
 	}
 }
 
-// of returns the content of a job's files, or the error; both are nil while they have not been read. The nodes are known
-// also with an error.
+// of returns the content of a job's files, or the error; both are nil while they have not been read. The nodes are
+// known also with an error.
 func (r *jobReader) of(pid int, start string) (*jobFiles, deviceNodes, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

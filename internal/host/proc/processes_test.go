@@ -104,7 +104,8 @@ func TestProcesses(t *testing.T) {
 	want := []accel.Process{
 		{
 			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true,
-			Libraries: []string{"nccl"}, RDMANodes: new(false), IMEXChannels: new(false), LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
+			Libraries: []string{"nccl"}, RDMANodes: new(false), IMEXChannels: new(false),
+			LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
 			Env:  map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
 			Conf: map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"},
 		},

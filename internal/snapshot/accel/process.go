@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Process is a process that holds an RDMA device (/dev/infiniband/uverbsN), or a GPU with NCCL mapped. Unreadable
-// fields are empty.
+// Process is a process that holds an RDMA device (/dev/infiniband/uverbsN), or a GPU with a communication library.
+// Unreadable fields are empty.
 type Process struct {
 	PID     int
 	Command string // name in /proc/PID/stat
