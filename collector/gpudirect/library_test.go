@@ -99,7 +99,8 @@ func TestLibrarySeries(t *testing.T) {
 	d := &accel.GDR{}
 	for i := range 2 * librariesNamed {
 		d.Libraries = append(d.Libraries, accel.ProcessLibrary{
-			Process: &accel.Process{PID: i, Job: fmt.Sprintf("slurm/%d", i/4)}, Library: "ucx", InUse: "tcp", Reason: "fi_provider",
+			Process: &accel.Process{PID: i, Job: fmt.Sprintf("slurm/%d", i/4)}, Library: "ucx", InUse: "tcp",
+			Reason: "ucx_net_devices",
 		})
 	}
 	emitted := func() []string {
@@ -119,7 +120,8 @@ func TestLibrarySeries(t *testing.T) {
 // TestLibraryOfNCCL: its transport is that of its GPU, but for a missing IMEX channel.
 func TestLibraryOfNCCL(t *testing.T) {
 	p := accel.Process{PID: 7}
-	d := &accel.GDR{GPUs: []accel.GDRGPU{{Transport: &accel.GDRTransport{State: "staging", Reason: "not_registered", Process: &p}}}}
+	of := &accel.GDRTransport{State: "staging", Reason: "not_registered", Process: &p}
+	d := &accel.GDR{GPUs: []accel.GDRGPU{{Transport: of}}}
 	for _, c := range []struct {
 		name, want string
 		result     library.Result

@@ -51,6 +51,7 @@ The transport in use is not evaluated for AMD GPUs: a ROCm process opens all GPU
 	for _, r := range transport.Reasons() {
 		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))
 	}
+	b.WriteString(ofLibraries)
 	return []byte(b.String())
 }
 
@@ -61,6 +62,14 @@ func reasonLine(reason, words, remedy string) string {
 	}
 	return fmt.Sprintf("- `%s`: %s.%s\n", reason, words, remedy)
 }
+
+const ofLibraries = `
+## Communication libraries
+
+` + "`rdma_job_library_transport_info`, `topo` and `job`" + ` show the communication libraries of processes: NCCL, RCCL, UCX, NIXL, Mooncake, NVSHMEM, DeepEP, libfabric, MSCCL++.
+` + "`topo`" + ` adds the transports that each can use, and the remedy. Evidence: mapped files, open devices, device nodes below the root directory, memory regions, and
+the environment at program start, without variables that a program sets itself.
+`
 
 const inUse = `
 ## Transport in use

@@ -226,12 +226,32 @@ func (p *Process) inUse(r *Result) (Transport, Reason) {
 		return None, r.better(None, NotConnected)
 	case !p.GPU:
 		return RDMA, HostOnly
+	case p.several() && !isNot(p.GPUMemory):
+		return Unknown, r.better(RDMA, SeveralLibraries)
 	case is(p.GPUMemory):
 		return GDR, r.better(GDR, Registered)
 	case isNot(p.GPUMemory):
 		return RDMA, r.better(RDMA, HostMemory)
 	}
 	return RDMA, r.better(RDMA, GPUMemoryUnknown)
+}
+
+// parts are libraries that use another one.
+var parts = map[string]string{NIXL: UCX, DeepEP: NVSHMEM}
+
+// several reports whether several libraries may have registered the memory of the process.
+func (p *Process) several() bool {
+	first := ""
+	for _, name := range p.Libraries {
+		if whole := parts[name]; p.has(whole) {
+			name = whole
+		}
+		if first != "" && name != first {
+			return true
+		}
+		first = name
+	}
+	return false
 }
 
 // of returns the entry of a transport.

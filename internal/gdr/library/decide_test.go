@@ -69,6 +69,12 @@ func TestDecide(t *testing.T) {
 		{"nothing registered", "ucx", func(p *Process) { p.Regions = new(uint64) }, None, NotConnected, "gdr rdma tcp"},
 		{"not open", "ucx", unopened, Unknown, NotOpened, "gdr rdma tcp"},
 
+		{"NCCL too", "ucx nccl", env(), Unknown, SeveralLibraries, "gdr rdma tcp"},
+		{"NCCL too, no GPU memory", "ucx nccl", noGPUMemory, RDMA, HostMemory, "gdr rdma tcp"},
+		{"NCCL too, and a reason", "deepep nvshmem nccl", all(unprivileged, func(p *Process) { p.PeerMapping = new(false) }), Unknown, NoPeerMapping, "gdr rdma"},
+		{"NIXL and its UCX", "nixl ucx", env(), GDR, Registered, "gdr rdma tcp"},
+		{"NIXL with another backend", "nixl libfabric", env(), Unknown, SeveralLibraries, "gdr rdma tcp"},
+
 		{"Mooncake, TCP", "mooncake", env("MC_FORCE_TCP=0"), TCP, MooncakeTCP, "tcp"},
 		{"Mooncake, TCP and RDMA", "mooncake", env("MC_FORCE_TCP=1", "MC_FORCE_HCA=1"), GDR, Registered, "gdr rdma tcp"},
 		{"Mooncake Store, TCP", "mooncake", env("MOONCAKE_PROTOCOL=tcp"), TCP, MooncakeTCP, "tcp"},
@@ -168,7 +174,7 @@ func TestDecide(t *testing.T) {
 
 // TestReasons: each reason is in the table, and each of the table is one of a rule or of a use.
 func TestReasons(t *testing.T) {
-	used := []Reason{NotOpened, RegionsUnknown, NotConnected, HostOnly, HostMemory, GPUMemoryUnknown}
+	used := []Reason{SeveralLibraries, NotOpened, RegionsUnknown, NotConnected, HostOnly, HostMemory, GPUMemoryUnknown}
 	for i := range rules {
 		r := &rules[i]
 		used = append(used, r.reason)

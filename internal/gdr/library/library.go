@@ -39,7 +39,7 @@ const (
 )
 
 // libraries are searched in this order. Sources: build files and wheels of the projects; auditwheel adds a hash to the
-// name of a file (libucp-e091ee2e.so.0.0.0).
+// name of a file (libfabric-e091ee2e.so.1).
 var libraries = []struct {
 	name       string
 	maps       func(directory, base string) bool // of a file in /proc/PID/maps
@@ -47,10 +47,14 @@ var libraries = []struct {
 }{
 	{NCCL, named("libnccl"), []Transport{NVLink, GDR, RDMA, TCP}},
 	{RCCL, named("librccl"), []Transport{GDR, RDMA, TCP}},
-	{UCX, named("libucp"), []Transport{NVLink, GDR, RDMA, TCP}},
+	// UCX and NVSHMEM load modules when they are initialized: libuct_ib.so.0, nvshmem_transport_ibgda.so.3. Other
+	// libraries link to them without a use (PyTorch to NVSHMEM).
+	{UCX, func(_, base string) bool { return strings.HasPrefix(base, "libuct_") }, []Transport{NVLink, GDR, RDMA, TCP}},
 	{Libfabric, named("libfabric"), []Transport{GDR, RDMA, TCP}},
 	{
-		NVSHMEM, func(_, base string) bool { return strings.HasPrefix(base, "libnvshmem") },
+		NVSHMEM, func(_, base string) bool {
+			return strings.HasPrefix(base, "nvshmem_bootstrap") || strings.HasPrefix(base, "nvshmem_transport")
+		},
 		[]Transport{NVLink, IBGDA, GDR, RDMA},
 	},
 	{
@@ -79,7 +83,7 @@ func named(library string) func(directory, base string) bool {
 
 // Words occur in the file names of all libraries.
 var Words = []string{
-	"libnccl", "librccl", "libucp", "nixl", "mooncake", "libtransfer_engine", "libnvshmem", "deep_ep", "libfabric",
+	"libnccl", "librccl", "libuct_", "nixl", "mooncake", "libtransfer_engine", "nvshmem_", "deep_ep", "libfabric",
 	"mscclpp",
 }
 

@@ -40,6 +40,8 @@ const (
 	RegionsUnknown Reason = "regions_unknown"
 	NotConnected   Reason = "nothing_registered"
 
+	SeveralLibraries Reason = "several_libraries"
+
 	HostOnly         Reason = "no_gpu"
 	HostMemory       Reason = "host_memory"
 	GPUMemoryUnknown Reason = "gpu_memory_unknown"
@@ -80,6 +82,8 @@ var advices = map[Reason]struct{ words, remedy string }{
 	NotOpened:      {"the process has no RDMA device open: the library is not in use, or connects over another transport", ""},
 	RegionsUnknown: {"memory regions of the process are unknown", ""},
 	NotConnected:   {"no memory is registered yet", ""},
+
+	SeveralLibraries: {"memory is registered, unknown by which of several libraries", ""},
 
 	HostOnly:         {"the process holds no GPU", ""},
 	HostMemory:       {"host memory is registered, but no GPU memory", "read the messages of the library on registration: UCX_LOG_LEVEL=info, FI_LOG_LEVEL=info, NVSHMEM_DEBUG=INFO"},

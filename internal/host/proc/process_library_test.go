@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot/accel"
 )
 
-const ucxMaps = "1-2 r-xp 0 fd:00 1 /usr/lib/libucp.so.0\n"
+const ucxMaps = "1-2 r-xp 0 fd:00 1 /usr/lib/ucx/libuct_ib.so.0\n"
 
 func written(b *bool) string {
 	if b == nil {

@@ -388,8 +388,9 @@ func TestMapped(t *testing.T) {
 		{"NIXL", "1-2 r-xp 0 fd:00 1 /opt/lib/libnixl.so\n", "", false, false, "nixl"},
 		{"Mooncake", "1-2 r-xp 0 fd:00 1 /usr/lib/python3/mooncake/engine.so\n", "", false, false, "mooncake"},
 		{"nothing", "", "", false, false, ""},
-		{"a wheel of NIXL with UCX", "1-2 r-xp 0 fd:00 1 /a/nixl_cu12.libs/libucp-e091ee2e.so.0.0.0\n1-2 r--p 0 fd:00 1 /a/nixl_cu12.libs/libucp-e091ee2e.so.0.0.0\n1-2 r-xp 0 fd:00 1 /a/.nixl_cu12.mesonpy.libs/libnixl.so\n", "", false, false, "nixl ucx"},
-		{"DeepEP on NVSHMEM", "1-2 r-xp 0 fd:00 1 /a/site-packages/deep_ep_cpp.cpython-312-x86_64-linux-gnu.so\n1-2 r-xp 0 fd:00 1 /a/libnvshmem_host.so.3\n", "", false, false, "deepep nvshmem"},
+		{"a wheel of NIXL with UCX", "1-2 r-xp 0 fd:00 1 /a/nixl_cu12.libs/libucp-e091ee2e.so.0.0.0\n1-2 r-xp 0 fd:00 1 /a/nixl_cu12.libs/ucx/libuct_ib-1b2c3d4e.so.0\n1-2 r--p 0 fd:00 1 /a/nixl_cu12.libs/libucp-e091ee2e.so.0.0.0\n1-2 r-xp 0 fd:00 1 /a/.nixl_cu12.mesonpy.libs/libnixl.so\n", "", false, false, "nixl ucx"},
+		{"DeepEP on NVSHMEM", "1-2 r-xp 0 fd:00 1 /a/site-packages/deep_ep_cpp.cpython-312-x86_64-linux-gnu.so\n1-2 r-xp 0 fd:00 1 /a/nvshmem_bootstrap_uid.so.3\n", "", false, false, "deepep nvshmem"},
+		{"PyTorch links to NVSHMEM, MPI to UCX", "1-2 r-xp 0 fd:00 1 /a/nvidia/nvshmem/lib/libnvshmem_host.so.3\n1-2 r-xp 0 fd:00 1 /a/torch/lib/libtorch_nvshmem.so\n1-2 r-xp 0 fd:00 1 /a/libucp.so.0\n1-2 r-xp 0 fd:00 1 /a/libuct.so.0\n", "", false, false, ""},
 		{"others", "1-2 r-xp 0 fd:00 1 /opt/rocm/lib/librccl.so.1.0\n1-2 r-xp 0 fd:00 1 /usr/lib/libfabric.so.1\n1-2 r-xp 0 fd:00 1 /a/_mscclpp.so\n1-2 r-xp 0 fd:00 1 /a/libtransfer_engine.so\n", "", false, false, "libfabric mooncake mscclpp rccl"},
 		{"names in directories", "1-2 r-xp 0 fd:00 1 /home/mooncake/x/libc.so.6\n1-2 r-xp 0 fd:00 1 /opt/nixl/deep_ep/lib/libucm.so\n1-2 r-xp 0 fd:00 1 /opt/libfabric-1.2/libm.so\n1-2 r-xp 0 fd:00 1 /a/libucplus.so\n", "", false, false, ""},
 	} {
