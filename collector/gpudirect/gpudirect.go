@@ -131,6 +131,7 @@ func New(with *shared.State) *shared.Collector {
 			gdrRegistrations, gdrRegistered, gdrLockedMemory,
 			gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings, gdrTraceSince, gdrTraceLost, gdrTraceRegistrations,
 			asyncEvents, qpFatalEvents, portJobInfo, portJobs, portJobsSurviving, gpuJobInfo, jobInfo, gpuAffinity,
+			jobLibrary,
 		},
 		Run:  c.run,
 		Read: with.Devices.Read(c.read),
@@ -186,6 +187,7 @@ func (c *gpuDirect) read(
 		n.GDR.PortJobs, n.GDR.Jobs = c.jobs.ports, c.jobs.all
 		countSurvivors(n.GDR, nics, machine.conf)
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
+		n.GDR.Libraries = librariesOf(n.GDR, &c.answer.facts, gpus, machine.conf, machine.peerMapping)
 	}, done)
 }
 
@@ -285,6 +287,7 @@ func emitGDR(d *accel.GDR, s metric.Sink) {
 	}
 	emitTrace(s, d)
 	emitJobs(s, d)
+	emitLibraries(s, d)
 	if len(d.GPUs) > 0 {
 		if d.PeerClient != peerUnknown {
 			s.Emit(gdrMechanism, metric.BoolValue(d.Peermem+d.PeerClient != ""), string(gdr.PeerMem), "")

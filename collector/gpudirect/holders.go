@@ -27,7 +27,7 @@ var (
 			"as rdma_port_job_info"))))
 	gpuJobInfo = metric.Of("rdma_port_job_info", metric.Beside("rdma_port_job_info", metric.Asks(source.Processes,
 		metric.GPU("rdma_gpu_job_info",
-			"Workload with a process that has the GPU open, and NCCL or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
+			"Workload with a process that has the GPU open, and a communication library or an RDMA device, always 1. Labels as in rdma_port_job_info; at most 16 for each GPU.",
 			"/proc/PID/fd, /proc/PID/cgroup", "scheduler", "job_id", "namespace", "pod"))))
 	jobInfo = metric.Of("rdma_job_info", metric.Host("rdma_job_info",
 		"Name and user of a workload of rdma_port_job_info or rdma_gpu_job_info, always 1; at most 64. name: SLURM_JOB_NAME; user: number of the user. Only with --collector.gdr.job-names.",

@@ -28,6 +28,7 @@ type gdrHost struct {
 	uptime        time.Duration // at the last read; 0: unknown
 	amdgpu        string        // the driver of AMD GPUs
 	registrations []accel.GDRRegistrations
+	peerMapping   *bool // PeerMappingOverride; nil: unknown
 }
 
 // Symbols of /proc/kallsyms: features of ib_core or ib_uverbs.
@@ -61,6 +62,7 @@ func (f *gdrHost) update(r reading.Reads, job gdr.Job, amd bool) {
 		f.facts.ROCm, f.amdgpu = readROCm(r, f.facts.Kernel, f.amdPeer), amdDriver(r)
 	}
 	f.registrations = readRegistrations(r, f.facts.Peermem)
+	f.peerMapping = readPeerMapping(r)
 }
 
 // readSymbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to

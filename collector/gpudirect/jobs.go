@@ -168,7 +168,7 @@ func settings(p *accel.Process, machine nccl.Env) nccl.Env {
 func holderOf(g *gdrGPU, processes []accel.Process) (found *accel.Process) {
 	for i := range processes {
 		p := &processes[i]
-		if !slices.Contains(p.GPUs, g.minor) {
+		if !slices.Contains(p.GPUs, g.minor) || !p.HasNCCL && len(p.Verbs) == 0 {
 			continue
 		}
 		if p.HasNCCL {

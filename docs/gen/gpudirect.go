@@ -55,6 +55,7 @@ which is no fault: a GPU model without GPUDirect RDMA, or no slot near enough.
 	for _, r := range transport.Reasons() {
 		b.WriteString(reasonLine(string(r), r.Words(), r.Remedy()))
 	}
+	b.WriteString(ofLibraries)
 	return []byte(b.String())
 }
 
@@ -66,6 +67,14 @@ func reasonLine(reason, words, remedy string) string {
 	return fmt.Sprintf("- `%s`: %s.%s\n", reason, words, remedy)
 }
 
+const ofLibraries = `
+## Communication libraries
+
+` + "`rdma_job_library_transport_info`, `topo` and `job`" + ` show the communication libraries of processes: NCCL, RCCL, UCX, NIXL, Mooncake, NVSHMEM, DeepEP, libfabric, MSCCL++.
+` + "`topo`" + ` adds the transports that each can use, and the remedy. Evidence: mapped files, open devices, device nodes below the root directory, memory regions, and
+the environment at program start, without variables that a program sets itself.
+`
+
 const inUse = `
 ## Transport in use
 
@@ -76,7 +85,7 @@ const inUse = `
 | ` + "`gdr`" + ` | NCCL, an RDMA device, direct by decision, GPU memory registered with NICs, and not only by other processes as far as memory regions show |
 | ` + "`staging`" + ` | NCCL, its settings read, direct by decision, more than 5% of line rate on a port of the GPU's best NIC (PMA counters), not a single node by its scheduler, no cache transfer library loaded, and no GPU memory registered: observed, or both records read and empty and the process older than 15m |
 | ` + "`tcp`" + ` | NCCL, no RDMA device, several nodes by its scheduler, no NVLink domain of several hosts, more than 1 Gb/s on a network interface without RDMA device |
-| ` + "`host_only`" + ` | an RDMA device and no NCCL, or a single node by its scheduler |
+| ` + "`host_only`" + ` | an RDMA device and no communication library, or a single node by its scheduler |
 | ` + "`unknown`" + ` | none of these, or unreadable data |
 
 **Observed registrations.** With ` + "`CAP_BPF`" + ` and ` + "`CAP_PERFMON`" + ` ([permissions](permissions.md)) eBPF programs at functions of DMA-BUF, the RDMA core

@@ -41,6 +41,7 @@ var layers = [][]string{
 	{"internal/host/live"},
 	{"internal/host/"}, // a source each
 	{"internal/host/rooted"},
+	{"internal/gdr/library"},
 	{"internal/host", "internal/gdr/transport"},
 	{"internal/gdr"},
 	{"internal/host/source", "internal/host/own"},

@@ -23,7 +23,8 @@ type Row struct {
 	Steps     []string       `json:"steps,omitempty"`
 	GPUs      []check.JobGPU `json:"gpus"`
 	Networks  []Network      `json:"networks,omitempty"` // network namespaces of its processes, without that of the host
-	Processes []Process      `json:"processes"`          // visible ones that hold an RDMA device, or a GPU with NCCL
+	Processes []Process      `json:"processes"`          // visible ones that hold an RDMA device, or a GPU with a library
+	Libraries []Library      `json:"libraries,omitempty"`
 	Ports     []Port         `json:"ports"`
 	Findings  []Finding      `json:"findings"` // on its ports and GPUs
 	NCCL      *NCCL          `json:"nccl"`
@@ -78,6 +79,7 @@ func Rows(n *snapshot.Node) []Row {
 			i = len(rows)
 			rows = append(rows, Row{
 				Workload: w, GPUs: []check.JobGPU{}, Processes: []Process{}, Ports: []Port{}, Findings: []Finding{},
+				Libraries: librariesOf(n.GDR, w),
 			})
 		}
 		return &rows[i]

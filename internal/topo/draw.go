@@ -63,6 +63,7 @@ func (m *Machine) Draw(to io.Writer) error {
 	}
 	m.writeVerdicts(w)
 	m.writeUses(w)
+	m.writeLibraries(w)
 	m.writeRegistrations(w)
 	m.writeSettings(w)
 	return w.Flush()

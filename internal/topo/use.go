@@ -21,7 +21,7 @@ type Transport struct {
 	PID    int    `json:"pid"` // of the process that holds the GPU
 }
 
-// Process holds an RDMA device, or a GPU with NCCL.
+// Process holds an RDMA device, or a GPU with a communication library.
 type Process struct {
 	PID          int               `json:"pid"`
 	Command      string            `json:"command,omitempty"`
@@ -40,6 +40,7 @@ type Process struct {
 	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
 	Env          map[string]string `json:"environment,omitempty"` // settings of NCCL and of the scheduler
 	Conf         map[string]string `json:"settings,omitempty"`    // NCCL settings in the files of the process
+	Libraries    []Library         `json:"libraries,omitempty"`
 }
 
 // DMABUFs is the number and size of the DMA-BUFs of one exporter, with GPU memory, that a process keeps open.
@@ -67,7 +68,7 @@ func (m *Machine) addProcesses(d *accel.GDR) {
 			RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
 			DMABUFs: dmabufsOf(p.DMABUFs), NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory,
 			Peers: p.Peers, PeersOver: p.PeersOver,
-			Env: p.Env, Conf: p.Conf,
+			Env: p.Env, Conf: p.Conf, Libraries: librariesOf(d, p),
 		})
 	}
 	for i := range d.JobGIDs {

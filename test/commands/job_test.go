@@ -18,7 +18,7 @@ import (
 func TestJob(t *testing.T) {
 	for _, name := range []string{
 		"job-port-down", "jobs-share-port-down", "storage-daemon-port-down", "sriov-pods-port-down",
-		"gdr-ebpf-mixed", "no-rdma",
+		"gdr-ebpf-mixed", "no-rdma", "inference-stacks",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

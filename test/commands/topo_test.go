@@ -31,6 +31,7 @@ func TestTopo(t *testing.T) {
 	for _, name := range []string{
 		"dgx-h100-ib", "hgx-h200-fresh", "dgx-spark-ok", "gb200-c2c", "vm-passthrough", "homelab-t4", "acs-on", "gen4-slot",
 		"pcie-width-loss", "no-peermem-no-dmabuf", "gdr-dmabuf-open-ok", "gdr-ebpf-cache-ok", "gdr-ebpf-mixed",
+		"inference-stacks", "inference-no-dmabuf", "inference-efa", "gb200-imex-missing",
 		"mi300x-bnxt-ok", "mi300x-ionic-ok", "mi300x-not-ready", "sriov-vf", "rxe-siw", "no-rdma", "h200-vm",
 	} {
 		t.Run(name, func(t *testing.T) {

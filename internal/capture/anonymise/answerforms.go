@@ -155,6 +155,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"Process.Command":       knownCommand,
 		"Process.Verbs":         matching(`uverbs[0-9]{1,5}`),
 		"Process.NCCL":          matching(`[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}|unknown`),
+		"Process.Libraries":     matching(`[a-z]{1,16}`),
 		"Process.Job":           shaped(`slurm/[0-9_]{1,20}|kubernetes/` + uuid),
 		"Process.Step":          matching(`[0-9]{1,10}|batch|extern|interactive`),
 		"Process.Container":     shaped(`[0-9a-f]{12}`),

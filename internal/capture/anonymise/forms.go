@@ -115,6 +115,8 @@ var fileForms = []fileForm{
 	newForm(`proc/uptime`, keepLines(`[0-9]{1,10}\.[0-9]{2} [0-9]{1,14}\.[0-9]{2}`)),
 	newForm(`proc/kallsyms`, keepLines(`[0-9a-f]{16} [A-Za-z] [A-Za-z0-9_.$]{1,127}(?:\t\[[A-Za-z0-9_]{1,60}\])?`)),
 	newForm(`proc/driver/nvidia/version`, driverLines),
+	newForm(`proc/driver/nvidia/params`,
+		keepLines(`[A-Za-z0-9]{1,40}: (?:[0-9]{1,10}|""|"PeerMappingOverride=[0-9]{1,3};?")`)),
 	newForm(`proc/driver/nvidia/gpus/[^/]+/information`, texts(gpuInformation)),
 	newForm(`proc/driver/nvidia-fs/stats`, keepLines(storage)),
 	newForm(`proc/(?:[0-9]+/)?net/route`, keepLines(route)),

@@ -1,8 +1,10 @@
 package anonymise
 
 import (
+	"slices"
 	"strings"
 
+	"rdma_exporter/internal/gdr/library"
 	"rdma_exporter/internal/lazy"
 )
 
@@ -15,6 +17,9 @@ var (
 	settingWord = lazy.Regexp(`^\^?(?i:LOC|NVL|NVB|C2C|PIX|PXB|P2C|PXN|PHB|NODE|SYS|NONE|VERSION|WARN|INFO|ABORT|` +
 		`TRACE|RING|TREE|COLLNET|COLLNETDIRECT|COLLNETCHAIN|NVLS|NVLSTREE|PAT|LL|LL128|SIMPLE|SOCKET|IB|YES|NO|ON|OFF|` +
 		`TRUE|FALSE|Y|N|AUTO|ALL)$`)
+	stackWord = lazy.Regexp(`^[\^\\]?(?:all|tcp|sockets|udp|self|sm|shm|mm|cma|posix|sysv|xpmem|knem|ib|(?:rc|dc|ud)(?:_(?:x|v|mlx5|` +
+		`verbs|gda))?|srd|gga|cuda|cuda_copy|cuda_ipc|gdr_copy|rocm|rocm_copy|rocm_ipc|verbs|efa|cxi|psm3|opx|rdma|none|ibrc|` +
+		`ibdevx|ibgda|ucx|libfabric|auto|gpu|cpu|cpu_host_memory|expandable_segments:(?:True|False))(?::aux)?$`)
 	schedulerName = lazy.Regexp(`^(?:SLURM_|OMPI_|PMI_)|^(?:LOCAL_)?WORLD_SIZE$|^RANK$`)
 )
 
@@ -25,8 +30,11 @@ func publicSetting(name, value string) bool {
 		return false
 	}
 	switch name {
-	case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME":
+	case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "UCX_NET_DEVICES":
 		return deviceList().MatchString(value) && plainNames(value)
+	}
+	if slices.Contains(library.Variables, name) {
+		return shortNumber().MatchString(value) || onlyStackWords(value)
 	}
 	if schedulerName().MatchString(name) {
 		return schedulerID().MatchString(value)
@@ -38,6 +46,16 @@ func publicSetting(name, value string) bool {
 func onlyWords(value string) bool {
 	for w := range strings.SplitSeq(value, ",") {
 		if !settingWord().MatchString(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// onlyStackWords reports whether a list has words of communication libraries only.
+func onlyStackWords(value string) bool {
+	for w := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == ';' }) {
+		if !stackWord().MatchString(w) {
 			return false
 		}
 	}

@@ -246,6 +246,10 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			HasNCCL      nccl,word=unknown,any
 			Plugin       net_plugin,word=1
 			Mover        cache_mover,word=1
+			Libraries    libraries,omitempty
+			RDMANodes    rdma_nodes
+			IMEXChannels imex_channels
+			Capabilities capabilities,hex
 			DMABUFs      dmabuf_
 			LockedMemory locked_memory
 			Unlimited    locked_memory,word=unlimited

@@ -29,6 +29,16 @@ func (t *textOf) Write(b []byte) (n int, err error) {
 
 func (t *textOf) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
 
+// printLibraries writes the libraries with their transports.
+func printLibraries(w *textOf, r *job.Row) {
+	for _, l := range r.Libraries {
+		w.line("  Library %s: %s: %s (%s)", l.Library, l.Transport, l.Words, l.Reason)
+		if l.Remedy != "" {
+			w.line("    Action: %s", l.Remedy)
+		}
+	}
+}
+
 // list writes a named list, at most n of it.
 func (t *textOf) list(name string, all []string, n int, none string) {
 	text := strings.Join(all[:min(n, len(all))], ", ")
@@ -112,6 +122,7 @@ func printRow(w *textOf, r *job.Row, unknown string, raw bool) {
 	for _, n := range r.Networks {
 		w.list("Network namespace "+n.Namespace, n.Netdevs, 16, "netdevs unknown")
 	}
+	printLibraries(w, r)
 	if len(r.Ports) == 0 {
 		w.line("  Ports: none with registered memory or queue pairs")
 	}

@@ -27,6 +27,7 @@ type Process struct {
 	NCCL     bool      // libnccl is mapped
 	Plugin   bool      // a NCCL net plugin is mapped
 	Mover    bool      // a library that transfers caches by RDMA is mapped: NIXL, Mooncake
+	Other    bool      // another communication library than NCCL is mapped
 	Verbs    bool      // it holds an RDMA device
 	Cut      bool      // not all of its files were read
 	Env      nccl.Env  // settings of NCCL and of the scheduler
@@ -81,6 +82,7 @@ type rule struct {
 // rules are evaluated in order. The rules before staging and tcp are the cases in which the traffic, or its absence, is
 // expected or unknown.
 var rules = []rule{
+	{OverUnknown, OtherLibrary, func(u *Process) bool { return !u.NCCL && u.Other }},
 	{OverHostOnly, NotNCCL, func(u *Process) bool { return !u.NCCL }},
 	{OverUnknown, NetPlugin, func(u *Process) bool { return u.Plugin }},
 	{OverGDR, Registered, func(u *Process) bool {

@@ -49,6 +49,8 @@ func TestTransport(t *testing.T) {
 		{"DMA-BUFs kept open, and host memory by decision", job(func(u *Process) { u.Kept, u.Ready = true, gdr.Staging }), OverUnknown, NotReady},
 		{"in use by another process", job(func(u *Process) { u.Peermem, u.Memory = new(uint64(12)), new(uint64(0)) }), OverUnknown, NoMemory},
 		{"storage or a cache without NCCL", job(func(u *Process) { u.NCCL = false }), OverHostOnly, NotNCCL},
+		{"another library in place of NCCL", job(func(u *Process) { u.NCCL, u.Other = false, true }), OverUnknown, OtherLibrary},
+		{"another library beside NCCL", job(func(u *Process) { u.Other = true }), OverStaging, NotRegistered},
 		{"a cache beside NCCL", job(func(u *Process) { u.Mover = true }), OverUnknown, CacheMover},
 		{"a net plugin", job(func(u *Process) { u.Plugin, u.Peermem = true, new(uint64(12)) }), OverUnknown, NetPlugin},
 		{"one node, and traffic of storage", job(func(u *Process) { u.Env = nccl.Env{"SLURM_JOB_NUM_NODES": "1"} }), OverHostOnly, OneNode},

@@ -31,6 +31,7 @@ const (
 	NotReady        Reason = "not_ready"
 	NoMemory        Reason = "no_memory_region"
 	CacheMover      Reason = "cache_mover"
+	OtherLibrary    Reason = "other_library"
 	BusyUnknown     Reason = "port_rate_unknown"
 	Quiet           Reason = "port_quiet"
 	PeermemUnseen   Reason = "peermem_unseen"
@@ -64,6 +65,7 @@ var advices = map[Reason]struct{ words, remedy string }{
 	NotReady:        {"GPUDirect RDMA is not possible between the GPU and its NIC, or unknown (reason in rdma_gdr_gpu_info)", ""},
 	NoMemory:        {"the process has registered no memory with a NIC yet: NCCL connects on first use", ""},
 	CacheMover:      {"the process also uses a library that transfers caches by RDMA (NIXL, Mooncake), which may cause the traffic", ""},
+	OtherLibrary:    {"the process has no NCCL, but another communication library", ""},
 	BusyUnknown:     {"traffic of the NIC port not known yet, or cannot be read", ""},
 	Quiet:           {"too little traffic on the NIC port", ""},
 	PeermemUnseen:   {"use count of the peer memory module cannot be read", "allow the exporter to read /sys/module/nvidia_peermem/refcnt"},

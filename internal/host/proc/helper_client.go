@@ -156,8 +156,8 @@ func isProcess(p *accel.Process) bool {
 	return allOf(p.GPUs, isMinor) && allOf(p.Verbs, isNode) && allOf(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
 		(p.NCCL == "" || ncclLibrary().MatchString("libnccl.so."+p.NCCL)) &&
-		isPlaced(p) && p.PeersOver == possibleNames(p.PeersOver) &&
-		areSettings(p.Env, variableName(), schedulerNames) && areSettings(p.Conf, settingName(), nil) &&
+		isPlaced(p) && p.PeersOver == possibleNames(p.PeersOver) && areLibraries(p.Libraries) &&
+		areSettings(p.Env, variableName(), otherNames) && areSettings(p.Conf, settingName(), nil) &&
 		err == nil && topology == p.Topology &&
 		p.Regions == nil && p.RegionBytes == nil
 }

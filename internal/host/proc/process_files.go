@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"rdma_exporter/internal/gdr/library"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/nccl"
@@ -30,8 +31,9 @@ var (
 	variableName = lazy.Regexp(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
 )
 
-// schedulerNames are the variables of a job's number, nodes and rank.
-var schedulerNames = append(nccl.NodeVariables(), "SLURM_JOB_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK")
+// otherNames are the variables of a job's number, nodes and rank, and of communication libraries.
+var otherNames = slices.Concat(nccl.NodeVariables(), library.Variables,
+	[]string{"SLURM_JOB_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 
 // addSetting adds a setting that is not set yet, since getenv(3) and NCCL use the first of two. It reports whether it
 // fits into the limit.
@@ -56,7 +58,7 @@ func environment(b []byte) (out map[string]string, whole bool) {
 	room := settingsLength
 	for entry := range bytes.SplitSeq(b, []byte{0}) {
 		name, value, ok := bytes.Cut(entry, []byte("="))
-		if ok && (variableName().Match(name) || slices.Contains(schedulerNames, string(name))) {
+		if ok && (variableName().Match(name) || slices.Contains(otherNames, string(name))) {
 			whole = addSetting(out, &room, string(name), string(value)) && whole
 		}
 	}
@@ -135,25 +137,21 @@ func sinceBootOf(start string) time.Duration {
 
 var ncclLibrary = lazy.Regexp(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
 
-// mappedWords occur in file names of the libraries searched for: NCCL with its net plugins, and those that transfer
-// caches by RDMA.
-var mappedWords = []string{"libnccl", "nixl", "mooncake"}
+// mappedFile returns the file in a line of /proc/PID/maps.
+func mappedFile(line string) string { return strings.TrimSuffix(strings.TrimSpace(line), " (deleted)") }
 
-// mapped searches for them in lines of /proc/PID/maps.
-func mapped(maps []byte) (version string, library, plugin, mover bool) {
+// mapped searches for NCCL and its net plugins in lines of /proc/PID/maps.
+func mapped(maps []byte) (version string, found, plugin bool) {
 	for line := range strings.Lines(string(maps)) {
-		file := strings.TrimSuffix(strings.TrimSpace(line), " (deleted)")
-		base := path.Base(file)
+		base := path.Base(mappedFile(line))
 		switch m := ncclLibrary().FindStringSubmatch(base); {
 		case m != nil:
-			version, library = m[1], true
+			version, found = m[1], true
 		case strings.HasPrefix(base, "libnccl.so"):
-			library = true
+			found = true
 		case strings.HasPrefix(base, "libnccl-net"):
 			plugin = true
-		case strings.Contains(base, "nixl"), strings.Contains(file, "mooncake"):
-			mover = true
 		}
 	}
-	return version, library, plugin, mover
+	return version, found, plugin
 }

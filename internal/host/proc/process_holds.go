@@ -62,8 +62,8 @@ func (p *processTable) holds(pid int) (out accel.Process, err error) {
 	return out, nil
 }
 
-// describe reads more of a process: its libraries only if it uses GPUs, and its NCCL configuration files only if it
-// uses NCCL.
+// describe reads more of a process: the device nodes that it could open only if it uses a communication library, and
+// its NCCL configuration files only if it uses NCCL.
 func (p *processTable) describe(out *accel.Process) {
 	dir := "proc/" + strconv.Itoa(out.PID) + "/"
 	read := func(name string) []byte {
@@ -90,27 +90,21 @@ func (p *processTable) describe(out *accel.Process) {
 	p.network(out)
 	start := statField(stat, statStart)
 	out.Started = sinceBootOf(start)
-	if len(out.GPUs) == 0 {
+	if out.Hidden {
 		return
 	}
-	exe, _ := p.Tree.Link(dir + "exe")
-	lib, ok := p.lib[out.PID]
-	if !ok || lib.start != start || lib.exe != exe || !lib.hasNCCL {
-		lib = libraries{start: start, exe: exe}
-		if maps, err := p.Tree.Lines(dir+"maps", mappedWords); err == nil {
-			lib.version, lib.hasNCCL, lib.plugin, lib.mover = mapped(maps)
-		}
+	p.readLibraries(out, start)
+	if len(out.Libraries) > 0 {
+		out.Capabilities = capabilitiesOf(p.Tree, out.PID, status)
 	}
-	p.lib[out.PID] = lib
-	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
 	p.peers(out)
 	who.all = certain && who.uid == 0 && readsAll(p.Tree, out.PID, status)
 	switch {
-	case !lib.hasNCCL:
-	case known && whole && certain:
+	case len(out.Libraries) == 0:
+	case !out.HasNCCL || known && whole && certain:
 		p.jobs.request(job{
 			pid: out.PID, start: start, of: cmp.Or(out.Job, out.Container, out.Unit, strconv.Itoa(out.PID)), env: out.Env,
-			who: who, home: variable(environ, "HOME"),
+			who: who, home: variable(environ, "HOME"), nodesOnly: !out.HasNCCL,
 		})
 	default: // a setting that could not be read may disable GPUDirect
 		p.jobs.drop(out.PID)

@@ -29,6 +29,7 @@ const (
 // that process only. Late results are used by the next scan.
 type jobReader struct {
 	files   func(job) (*jobFiles, error)
+	nodes   func(pid int) deviceNodes
 	timeout time.Duration // limit of the wait
 	wanted  []job         // requested in this scan
 	mu      *sync.Mutex
@@ -37,7 +38,7 @@ type jobReader struct {
 	done    map[int]jobResult // by process; guarded by mu
 }
 
-// job is a process with NCCL.
+// job is a process with a communication library.
 type job struct {
 	pid   int
 	start string // PIDs are reused
@@ -45,18 +46,22 @@ type job struct {
 	env   map[string]string
 	who   credentials
 	home  string
-	ended chan<- struct{} // has room
+	// nodesOnly: it has no NCCL, so that only its device nodes are read.
+	nodesOnly bool
+	ended     chan<- struct{} // has room
 }
 
 type jobResult struct {
 	start string
 	files *jobFiles // nil: not readable
+	nodes deviceNodes
 	err   error
 }
 
 func newJobReader(t *rooted.Tree) jobReader {
 	return jobReader{
 		files:   func(j job) (*jobFiles, error) { return openJobFiles(t, j) },
+		nodes:   func(pid int) deviceNodes { return openDeviceNodes(t, pid) },
 		timeout: jobFilesTime,
 		mu:      &sync.Mutex{},
 		done:    map[int]jobResult{},
@@ -65,19 +70,20 @@ func newJobReader(t *rooted.Tree) jobReader {
 
 // request requests the files of a job, unless they have been read. Failed reads are retried.
 func (r *jobReader) request(j job) {
-	if files, _ := r.of(j.pid, j.start); files == nil {
+	if files, _, _ := r.of(j.pid, j.start); files == nil || files.conf == nil && !j.nodesOnly {
 		r.wanted = append(r.wanted, j)
 	}
 }
 
-// of returns the content of a job's files, or the error; both are nil while they have not been read.
-func (r *jobReader) of(pid int, start string) (*jobFiles, error) {
+// of returns the content of a job's files, or the error; both are nil while they have not been read. The nodes are
+// known also with an error.
+func (r *jobReader) of(pid int, start string) (*jobFiles, deviceNodes, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if found := r.done[pid]; found.start == start {
-		return found.files, found.err
+		return found.files, found.nodes, found.err
 	}
-	return nil, nil
+	return nil, deviceNodes{}, nil
 }
 
 // drop discards the files of a process.
@@ -150,13 +156,15 @@ func (r *jobReader) advance() {
 // turn reads the files of one process.
 func (r *jobReader) turn(j job) {
 	var files *jobFiles
+	var nodes deviceNodes
 	err := access.Guard(func() (err error) {
+		nodes = r.nodes(j.pid)
 		files, err = r.files(j)
 		return err
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.done[j.pid] = jobResult{j.start, files, err}
+	r.done[j.pid] = jobResult{j.start, files, nodes, err}
 	r.reading = slices.DeleteFunc(r.reading, j.same)
 	r.advance()
 	j.ended <- struct{}{}
@@ -164,6 +172,9 @@ func (r *jobReader) turn(j job) {
 
 // jobFiles reads the files of a job below the root directory of its process.
 func openJobFiles(t *rooted.Tree, j job) (*jobFiles, error) {
+	if j.nodesOnly {
+		return &jobFiles{}, nil
+	}
 	root, err := rootOf(t, j.pid)
 	if err != nil {
 		return nil, err

@@ -79,6 +79,7 @@ func TestReadsAtATime(t *testing.T) {
 		server := make(chan struct{})
 		table := newJobReader(nil)
 		table.timeout = jobFilesTime
+		table.nodes = func(int) (none deviceNodes) { return none }
 		table.files = func(j job) (*jobFiles, error) {
 			if j.home == "/hung" {
 				<-server
@@ -156,7 +157,7 @@ func TestJobFilesAreTriedAgain(t *testing.T) {
 		found[0].Conf != nil || err != nil {
 		t.Errorf("without a GPU: %+v %v", found, err)
 	}
-	if files, err := table.jobs.of(42, "another start"); files != nil || err != nil {
+	if files, _, err := table.jobs.of(42, "another start"); files != nil || err != nil {
 		t.Errorf("%+v %v", files, err)
 	}
 }
@@ -170,7 +171,7 @@ func TestTruncatedSettings(t *testing.T) {
 		known         bool
 	}{
 		{"as it should be", "NCCL_A=1\x00NCCL_A=2\x00WORLD_SIZE=8\x00", nil, map[string]string{"NCCL_A": "1", "WORLD_SIZE": "8"}, true},
-		{"those of UCX for RDMA", "UCX_IB_TRAFFIC_CLASS=106\x00UCX_TLS=rc\x00UCX_IB=1\x00", map[string]string{"root/etc/nccl.conf": "UCX_IB_SL=3\n"}, map[string]string{"UCX_IB_TRAFFIC_CLASS": "106"}, true},
+		{"those of UCX for RDMA", "UCX_IB_TRAFFIC_CLASS=106\x00UCX_TLS=rc\x00UCX_IB=1\x00", map[string]string{"root/etc/nccl.conf": "UCX_IB_SL=3\n"}, map[string]string{"UCX_IB_TRAFFIC_CLASS": "106", "UCX_TLS": "rc"}, true},
 		{"a long one of another program", "A=" + strings.Repeat("x", 900<<10) + "\x00NCCL_A=1\x00", nil, map[string]string{"NCCL_A": "1"}, true},
 		{"more than is read", "NCCL_A=1\x00A=" + strings.Repeat("x", host.MaxFile) + "\x00", nil, map[string]string{}, false},
 		{"one that is too long", "NCCL_A=" + strings.Repeat("x", settingLength) + "\x00NCCL_B=1\x00", nil, map[string]string{"NCCL_B": "1"}, false},

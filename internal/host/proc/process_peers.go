@@ -29,10 +29,10 @@ const (
 // collectives listen on such, services do not.
 type connection struct{ local, remote netip.Addr }
 
-// peers sets the other hosts that a process with NCCL and without an RDMA device is connected to, and the interfaces
-// that the connections use: NCCL's sockets, or those by which it sets up its transport.
+// peers sets the other hosts that a process with a communication library and without an RDMA device is connected to,
+// and the interfaces that the connections use: the library's sockets, or those by which it sets up its transport.
 func (p *processTable) peers(out *accel.Process) {
-	if !out.HasNCCL || len(out.Verbs) > 0 {
+	if len(out.Libraries) == 0 || len(out.Verbs) > 0 {
 		return
 	}
 	pid := strconv.Itoa(out.PID)

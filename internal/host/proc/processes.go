@@ -24,24 +24,18 @@ type processTable struct {
 	next  int                   // process to continue with
 	named int                   // next of those in first; 0: the next scan begins with the first
 	held  map[int]accel.Process // found processes, by PID
-	lib   map[int]libraries     // mapped libraries of a program do not change once NCCL is mapped
+	lib   map[int]libraries
 	jobs  jobReader
 	names bool // with the names of jobs and users
 	// groups are those of nodeGroups.
 	groups []uint32
 
-	// Of a scan: the network namespace of process 1, and by number the netdevs of the others and the connections in all.
+	// Of a scan: its start, the network namespace of process 1, and by number the netdevs of the others and the
+	// connections in all.
+	begun       time.Time
 	hostNetwork string
 	netdevs     map[string]string
 	connections map[string]map[uint64]connection
-}
-
-// libraries are the libraries that a process has mapped, with its start time and program file: PIDs are reused, and a
-// process may execute another program.
-type libraries struct {
-	start, exe             string
-	version                string
-	hasNCCL, plugin, mover bool
 }
 
 // NewProcessTable returns the processes of a tree, with the names of jobs and users if names is set.
@@ -81,6 +75,7 @@ func (p *processTable) find(
 		return named
 	}
 	start := p.now()
+	p.begun = start
 	p.hostNetwork, p.netdevs, p.connections = networkOf(p.Tree, "1"), map[string]string{},
 		map[string]map[uint64]connection{}
 	due := func() bool { return ctx.Err() == nil && p.now().Sub(start) <= scanTime }
@@ -117,10 +112,11 @@ func (p *processTable) find(
 func (p *processTable) sorted() (out []accel.Process, refused bool) {
 	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
 		one := p.held[pid]
-		if one.HasNCCL {
-			files, err := p.jobs.of(pid, p.lib[pid].start)
+		if len(one.Libraries) > 0 {
+			files, nodes, err := p.jobs.of(pid, p.lib[pid].start)
+			one.RDMANodes, one.IMEXChannels = nodes.rdma, nodes.imex
 			refused = refused || denied(err)
-			if files != nil {
+			if files != nil && one.HasNCCL {
 				one.Conf, one.Topology = files.conf, files.topology
 			}
 		}
@@ -142,7 +138,7 @@ func (p *processTable) scan(pid int, named bool) (refused bool) {
 	if len(one.GPUs)+len(one.Verbs) > 0 {
 		p.describe(&one)
 	}
-	if len(one.Verbs) > 0 || len(one.GPUs) > 0 && one.HasNCCL {
+	if len(one.Verbs) > 0 || len(one.GPUs) > 0 && len(one.Libraries) > 0 {
 		p.held[pid] = one
 	} else {
 		delete(p.held, pid)

@@ -104,12 +104,16 @@ func TestProcesses(t *testing.T) {
 	want := []accel.Process{
 		{
 			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true,
+			Libraries: []string{"nccl"}, RDMANodes: new(false), IMEXChannels: new(false),
 			LockedMemory: &memlock, Job: "slurm/77", Step: "0", Started: 9876540 * time.Millisecond,
 			Env:  map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
 			Conf: map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"},
 		},
-		{PID: 43, Verbs: []string{"uverbs0"}, Unlimited: true, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
-		{PID: 46, Command: "vllm", GPUs: []int{5}, NCCL: "2.22.3", HasNCCL: true, Mover: true, Env: map[string]string{}},
+		{PID: 43, Verbs: []string{"uverbs0"}, Libraries: []string{"nccl"}, Unlimited: true, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
+		{
+			PID: 46, Command: "vllm", GPUs: []int{5}, NCCL: "2.22.3", HasNCCL: true, Mover: true, Env: map[string]string{},
+			Libraries: []string{"nccl", "nixl"},
+		},
 	}
 	got, refused, err := table.Processes(t.Context(), nil, false)
 	if err != nil || refused || !reflect.DeepEqual(got, want) {
@@ -374,22 +378,37 @@ func TestNamesOfJobs(t *testing.T) {
 func TestMapped(t *testing.T) {
 	for _, c := range []struct {
 		name, text, version string
-		nccl, plugin, mover bool
+		nccl, plugin        bool
+		libraries           string
 	}{
-		{"library with version", ncclMaps, "2.22.3", true, false, false},
-		{"library without version", "1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false, false},
-		{"deleted library and net plugin", "1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true, false},
-		{"tuner plugin", "1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false, false},
-		{"NIXL", "1-2 r-xp 0 fd:00 1 /opt/lib/libnixl.so\n", "", false, false, true},
-		{"Mooncake", "1-2 r-xp 0 fd:00 1 /usr/lib/python3/mooncake/engine.so\n", "", false, false, true},
-		{"nothing", "", "", false, false, false},
+		{"library with version", ncclMaps, "2.22.3", true, false, "nccl"},
+		{"library without version", "1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false, "nccl"},
+		{"deleted library and net plugin", "1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true, "nccl"},
+		{"tuner plugin", "1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false, ""},
+		{"NIXL", "1-2 r-xp 0 fd:00 1 /opt/lib/libnixl.so\n", "", false, false, "nixl"},
+		{"Mooncake", "1-2 r-xp 0 fd:00 1 /usr/lib/python3/mooncake/engine.so\n", "", false, false, "mooncake"},
+		{"nothing", "", "", false, false, ""},
+		{"a wheel of NIXL with UCX", "1-2 r-xp 0 fd:00 1 /a/nixl_cu12.libs/libucp-e091ee2e.so.0.0.0\n1-2 r-xp 0 fd:00 1 /a/nixl_cu12.libs/ucx/libuct_ib-1b2c3d4e.so.0\n1-2 r--p 0 fd:00 1 /a/nixl_cu12.libs/libucp-e091ee2e.so.0.0.0\n1-2 r-xp 0 fd:00 1 /a/.nixl_cu12.mesonpy.libs/libnixl.so\n", "", false, false, "nixl ucx"},
+		{"DeepEP on NVSHMEM", "1-2 r-xp 0 fd:00 1 /a/site-packages/deep_ep_cpp.cpython-312-x86_64-linux-gnu.so\n1-2 r-xp 0 fd:00 1 /a/nvshmem_bootstrap_uid.so.3\n", "", false, false, "deepep nvshmem"},
+		{"PyTorch links to NVSHMEM, MPI to UCX", "1-2 r-xp 0 fd:00 1 /a/nvidia/nvshmem/lib/libnvshmem_host.so.3\n1-2 r-xp 0 fd:00 1 /a/torch/lib/libtorch_nvshmem.so\n1-2 r-xp 0 fd:00 1 /a/libucp.so.0\n1-2 r-xp 0 fd:00 1 /a/libuct.so.0\n", "", false, false, ""},
+		{"others", "1-2 r-xp 0 fd:00 1 /opt/rocm/lib/librccl.so.1.0\n1-2 r-xp 0 fd:00 1 /usr/lib/libfabric.so.1\n1-2 r-xp 0 fd:00 1 /a/_mscclpp.so\n1-2 r-xp 0 fd:00 1 /a/libtransfer_engine.so\n", "", false, false, "libfabric mooncake mscclpp rccl"},
+		{"names in directories", "1-2 r-xp 0 fd:00 1 /home/mooncake/x/libc.so.6\n1-2 r-xp 0 fd:00 1 /opt/nixl/deep_ep/lib/libucm.so\n1-2 r-xp 0 fd:00 1 /opt/libfabric-1.2/libm.so\n1-2 r-xp 0 fd:00 1 /a/libucplus.so\n", "", false, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			version, nccl, plugin, mover := mapped([]byte(c.text))
-			if version != c.version || nccl != c.nccl || plugin != c.plugin || mover != c.mover {
-				t.Errorf("%q: %q %v %v %v", c.text, version, nccl, plugin, mover)
+			version, nccl, plugin := mapped([]byte(c.text))
+			names := librariesIn([]byte(c.text))
+			if version != c.version || nccl != c.nccl || plugin != c.plugin || strings.Join(names, " ") != c.libraries {
+				t.Errorf("%q: %q %v %v %v", c.text, version, nccl, plugin, names)
+			}
+			if !areLibraries(names) {
+				t.Errorf("%v would be rejected from the helper", names)
 			}
 		})
+	}
+	for _, names := range [][]string{{"ucx", "nccl"}, {"ucx", "ucx"}, {"spark\n"}} {
+		if areLibraries(names) {
+			t.Errorf("%q would be accepted from the helper", names)
+		}
 	}
 	if got := statField([]byte(statText), statStart); got != "987654" {
 		t.Errorf("start %q", got)
@@ -405,6 +424,9 @@ func FuzzProcessFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		statField(a, statStart)
 		mapped(b)
+		if !areLibraries(librariesIn(b)) {
+			t.Fatalf("%v of %q", librariesIn(b), b)
+		}
 		lockedMemory(a)
 		env, _ := environment(b)
 		at := placeOf(env, a)

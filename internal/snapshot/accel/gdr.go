@@ -18,6 +18,7 @@ type GDR struct {
 	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only visible ones
 	PortJobs      []DeviceJobs
 	Jobs          []JobInfo
+	Libraries     []ProcessLibrary
 	JobGIDs       []GDRJobGID
 	Trace         *Trace // nil: no eBPF programs are attached
 	Registered    []GDRRegistered

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Process is a process that holds an RDMA device (/dev/infiniband/uverbsN), or a GPU with NCCL mapped. Unreadable
-// fields are empty.
+// Process is a process that holds an RDMA device (/dev/infiniband/uverbsN), or a GPU with a communication library.
+// Unreadable fields are empty.
 type Process struct {
 	PID     int
 	Command string // name in /proc/PID/stat
@@ -22,6 +22,14 @@ type Process struct {
 	HasNCCL bool // NCCL is mapped
 	Plugin  bool // a net plugin of NCCL is mapped: libnccl-net*.so
 	Mover   bool // a library that transfers caches by RDMA is mapped: NIXL, Mooncake
+	// Libraries are the mapped communication libraries, sorted: nccl, ucx, … (gdr/library).
+	Libraries []string
+	// RDMANodes: there are nodes of RDMA devices below its root directory (/dev/infiniband/uverbsN). IMEXChannels: there
+	// are IMEX channels (/dev/nvidia-caps-imex-channels/channelN). Nil: unknown, or it has no library.
+	RDMANodes, IMEXChannels *bool
+	// Capabilities are its effective ones, CapEff in /proc/PID/status. Nil: unknown, or it is in a user namespace, in
+	// which they do not apply to devices.
+	Capabilities *uint64
 	// DMABUFs are the DMA-BUFs of GPU memory that it keeps open, by exporter. Empty also where its fdinfo cannot be read.
 	DMABUFs []DMABUFs
 	// LockedMemory is the soft limit "Max locked memory" in bytes. Nil: unlimited or unreadable.
