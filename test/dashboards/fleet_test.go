@@ -58,6 +58,8 @@ var fleet = []struct{ fixture, cluster string }{
 	{"odd-files", ""},
 	{"transmit-discards", ""},
 	{"gdr-staging-live", ""},
+	{"l40s-ok", ""},
+	{"gpus-apart-no-mechanism", ""},
 }
 
 // target is a Prometheus target.

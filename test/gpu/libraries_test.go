@@ -146,7 +146,7 @@ func TestLibrariesOfAProcess(t *testing.T) {
 		return b
 	}
 	archive := filepath.Join(dir, "libraries.txtar")
-	run("capture", "-o", archive, "--collector.disable-defaults", "--collector.gdr", "--collector.gpu", "--state.dir="+dir)
+	run("capture", "-o", archive, "--state.dir="+dir)
 	b, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)

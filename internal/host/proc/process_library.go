@@ -66,6 +66,9 @@ func areLibraries(names []string) bool {
 	return slices.IsSorted(names) && len(slices.Compact(slices.Clone(names))) == len(names) && allOf(names, library.IsName)
 }
 
+// initialUsers is the initial user namespace (PROC_USER_INIT_INO, include/linux/proc_ns.h).
+const initialUsers = "user:[4026531837]"
+
 // capabilitiesOf returns the effective capabilities of a process for devices, which are those in the initial user
 // namespace: none in another one. Nil: unknown.
 func capabilitiesOf(t *rooted.Tree, pid int, status []byte) *uint64 {
@@ -73,15 +76,11 @@ func capabilitiesOf(t *rooted.Tree, pid int, status []byte) *uint64 {
 	if err != nil {
 		return nil
 	}
-	first, err := t.Link("proc/1/ns/user")
-	if err != nil {
-		return nil
-	}
 	its, err := t.Link("proc/" + strconv.Itoa(pid) + "/ns/user")
 	if err != nil {
 		return nil
 	}
-	if its != first {
+	if its != initialUsers {
 		has = 0
 	}
 	return &has

@@ -95,10 +95,10 @@ func TestLibraryProcesses(t *testing.T) {
 	check("42 [nccl nixl] true; 43 [ucx] false")
 }
 
-// TestCapabilities: those of a process in another user namespace than the first process's do not apply to devices.
+// TestCapabilities: those of a process in another user namespace than the initial one do not apply to devices.
 func TestCapabilities(t *testing.T) {
 	p, table := NewProcessTree(t)
-	for pid, user := range map[int]string{1: "user:[1]", 41: "user:[1]", 42: "user:[2]", 43: ""} {
+	for pid, user := range map[int]string{41: initialUsers, 42: "user:[4026532871]", 43: ""} {
 		p.Process(pid, nil, map[string]string{"ns/x": "", "maps": ucxMaps})
 		if user == "" {
 			continue
