@@ -81,7 +81,6 @@ var firesInNoFixture = map[string]string{
 	"RDMAMaintenance/host":               "TestMaintenance: an operator announces it",
 	"RDMAPortDown/administrative":        "rules/tests/port_down.test.yml",
 	"RDMADeviceFailed/recovered":         "rules/tests/device_firmware_error.test.yml",
-	"RDMALinkFlapping/once":              "rules/tests/link_changes.test.yml: info is in no golden",
 	"RDMALinkErrors/elsewhere":           "rules/tests/link_errors.test.yml",
 	"RDMARetriesExceeded/link_trouble":   "rules/tests/roce_retries.test.yml",
 	"RDMARetriesExceeded/once":           "rules/tests/roce_retries.test.yml",
