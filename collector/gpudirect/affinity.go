@@ -1,6 +1,7 @@
 package gpudirect
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +16,7 @@ var gpuAffinity = metric.Of(
 	metric.Beside("rdma_gdr_gpu_info", metric.GPU(
 		"rdma_gpu_nic_affinity_info",
 		"Port of an RDMA device that is nearest to the GPU by its place, always 1; several where several are equally near (at most 16). Whether ports are up does not count: the series stay while a port is down. Devices of role compute; where there is none, all but those that manage NVLink. gpu, UUID and pci_bus_id: labels and values of the DCGM exporter. distance: as in rdma_gdr_gpu_info.",
-		"/sys/bus/pci/devices, or the topology file of NCCL",
+		"/sys/bus/pci/devices; in a virtual machine the topology file of NCCL",
 		"pci_bus_id",
 		"device",
 		"port",
@@ -41,7 +42,7 @@ func affinity(d *accel.GDR, gpu int) (nics []int, distance string) {
 		if compute && nic.Role != string(pci.Compute) || nic.Role == string(pci.NVLinkManagement) {
 			continue
 		}
-		at := slices.Index(distances, pci.Distance(p.Distance))
+		at := slices.Index(distances, pci.Distance(cmp.Or(p.Tree, p.Distance)))
 		if at < 0 || at > best {
 			continue
 		}
