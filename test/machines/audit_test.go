@@ -119,9 +119,9 @@ var notRead = map[string]bool{
 	"rdma_port_earlier_link_layer_info": true,
 	// Recorded for 12m at most.
 	"rdma_port_fec_lane_corrected_bits_total": true, "rdma_port_fec_lane_corrected_symbols_total": true,
-	"rdma_device_renamed_info":   true,                                                   // the exporter's memory
-	"rdma_gpu_lost_info":         true,                                                   // it follows from a whole reading of NVML
-	"rdma_gdr_gpu_obstacle_info": true, "rdma_gdr_gpu_possible": true,                    // they follow from the decision
+	"rdma_device_renamed_info":   true,                                // the exporter's memory
+	"rdma_gpu_lost_info":         true,                                // it follows from a whole reading of NVML
+	"rdma_gdr_gpu_obstacle_info": true, "rdma_gdr_gpu_possible": true, // they follow from the decision
 	"rdma_gpu_nic_affinity_info": true,                                                   // it follows from the places in rdma_gdr_gpu_info
 	"rdma_gpu_released_seconds":  true, "rdma_gpu_release_start_timestamp_seconds": true, // what an operator has asked for
 	"rdma_host_maintenance": true, "rdma_host_maintenance_end_timestamp_seconds": true,
