@@ -2,8 +2,8 @@ package proc
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -12,17 +12,21 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot/accel"
 )
 
 const (
-	// maxTCP limits the TCP sockets of a network namespace whose list is read: a line takes two microseconds.
-	maxTCP = 16384
+	// maxTCP limits the TCP sockets of a network namespace whose list is read, of 150 bytes each.
+	maxTCP = host.MaxFile / 150
 	// maxTCPLists limits the network namespaces whose lists are read in a scan.
 	maxTCPLists = 4
+	// tcpTitle is in the first line of the list.
+	tcpTitle = "local_address"
 	// established is TCP_ESTABLISHED (include/net/tcp_states.h).
-	established = 1
+	established = "01"
 )
 
 // connection is a TCP connection to another host between two ports that the kernel has assigned: libraries for
@@ -74,32 +78,72 @@ func (p *processTable) connectionsIn(pid string) map[uint64]connection {
 			return nil
 		}
 	}
-	all, err := fs.NetTCP()
-	if err != nil {
-		return nil
-	}
-	if six, err := fs.NetTCP6(); err == nil { // absent without IPv6
-		all = append(all, procfs.NetTCP(six)...)
-	}
 	from, to := assignedPorts(p.Tree)
+	assigned := func(end netip.AddrPort) bool { return uint64(end.Port()) >= from && uint64(end.Port()) <= to }
+	var all []tcpSocket
+	for _, name := range []string{"tcp", "tcp6"} {
+		text, err := p.Tree.Lines("proc/"+pid+"/net/"+name, []string{tcpTitle, " " + established + " "})
+		if name == "tcp6" && access.IsAbsent(err) { // without IPv6
+			continue
+		}
+		if err != nil || !strings.Contains(string(text), tcpTitle) {
+			return nil
+		}
+		for line := range strings.Lines(string(text)) {
+			if s, ok := parseTCP(line); ok {
+				all = append(all, s)
+			}
+		}
+	}
 	own := map[netip.Addr]bool{}
 	for _, s := range all {
-		own[addressOf(s.LocalAddr)] = true
+		own[s.local.Addr()] = true
 	}
 	out := map[uint64]connection{}
 	for _, s := range all {
-		c := connection{addressOf(s.LocalAddr), addressOf(s.RemAddr)}
-		assigned := min(s.LocalPort, s.RemPort) >= from && max(s.LocalPort, s.RemPort) <= to
-		if s.St == established && assigned && !own[c.remote] && !c.remote.IsLoopback() {
-			out[s.Inode] = c
+		to := s.remote.Addr()
+		if assigned(s.local) && assigned(s.remote) && !own[to] && !to.IsLoopback() {
+			out[s.inode] = connection{s.local.Addr(), to}
 		}
 	}
 	return out
 }
 
-func addressOf(ip net.IP) netip.Addr {
-	a, _ := netip.AddrFromSlice(ip)
-	return a.Unmap()
+// tcpSocket is a line of /proc/net/tcp or tcp6 of an established connection.
+type tcpSocket struct {
+	local, remote netip.AddrPort
+	inode         uint64
+}
+
+// parseTCP parses a line: number, addresses, state, queues, timer, retransmissions, user, timeout and inode
+// (get_tcp4_sock, net/ipv4/tcp_ipv4.c; get_tcp6_sock). ok is false for one of another state or form.
+func parseTCP(line string) (s tcpSocket, ok bool) {
+	f := strings.Fields(line)
+	if len(f) < 10 || f[3] != established {
+		return s, false
+	}
+	var err error
+	s.inode, err = strconv.ParseUint(f[9], 10, 64)
+	local, ok1 := parseEnd(f[1])
+	remote, ok2 := parseEnd(f[2])
+	s.local, s.remote = local, remote
+	return s, err == nil && ok1 && ok2
+}
+
+// parseEnd parses an address and a port: 0B00000A:A001, in words of the host's byte order. Mapped addresses are those
+// of IPv4.
+func parseEnd(text string) (end netip.AddrPort, ok bool) {
+	address, port, _ := strings.Cut(text, ":")
+	b, err := hex.DecodeString(address)
+	n, bad := strconv.ParseUint(port, 16, 16)
+	if err != nil || bad != nil || len(b)%4 != 0 {
+		return end, false
+	}
+	for word := range slices.Chunk(b, 4) {
+		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
+	}
+	a, ok := netip.AddrFromSlice(b)
+	return netip.AddrPortFrom(a.Unmap(), uint16(n)), ok
 }
 
 // assignedPorts returns the ports that the kernel assigns (ip_local_port_range), or its default.

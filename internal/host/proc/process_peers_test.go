@@ -99,14 +99,16 @@ func TestPeersOverIPv6(t *testing.T) {
 		own   = "000000FD000000000000000001000000"
 		other = "000000FD000000000000000002000000"
 	)
-	six := "title\n" +
+	six := "  sl  local_address remote_address\n" +
 		tcpLine(four+":A001", "0000000000000000FFFF00000C00000A:B002", "01", 11) +
 		tcpLine(own+":A003", other+":B004", "01", 12)
 	p.Process(1, nil, map[string]string{"stat": statText, "ns/x": ""})
 	p.Process(42, []string{"/dev/nvidia0", "socket:[11]", "socket:[12]"}, map[string]string{
 		"stat": statText, "ns/x": "", "maps": "7f00 r-xp 00000000 00:00 0 /usr/lib/libnccl.so.2\n",
-		"net/tcp": "title\n", "net/tcp6": six, "net/sockstat": "TCP: inuse 4 orphan 0 tw 3 alloc 60 mem 4\n",
-		"net/if_inet6": "fd000000000000000000000000000001 03 40 00 80     ens1\n00000000000000000000000000000001 01 80 10 80       lo\n",
+		"net/tcp": "  sl  local_address rem_address\n", "net/tcp6": six,
+		"net/sockstat": "TCP: inuse 4 orphan 0 tw 3 alloc 60 mem 4\n",
+		"net/if_inet6": "fd000000000000000000000000000001 03 40 00 80     ens1\n" +
+			"00000000000000000000000000000001 01 80 10 80       lo\n",
 	})
 	for _, pid := range []int{1, 42} {
 		if err := os.Symlink("net:[1]", fmt.Sprintf("%s/proc/%d/ns/net", p.Dir, pid)); err != nil {
