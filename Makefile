@@ -190,12 +190,12 @@ e2e-page:
 
 e2e-servers:
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
-	$(GO) test -tags e2e -count=1 -timeout 10m ./test/dashboards
+	$(GO) test -tags e2e -count=1 -timeout 15m ./test/dashboards
 
 e2e-fabric:
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	$(GO) test -tags e2e -count=1 -timeout 5m ./test/connections
-	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
+	$(GO) test -tags e2e -count=1 -timeout 10m ./test/fabric
 	$(GO) test -tags e2e -count=1 -timeout 5m ./test/sandbox
 
 kernel-proofs: e2e-programs ## a virtual machine with a real kernel: the exporter in it, eBPF programs, alerts of faults; twenty minutes, installs Debian packages as root

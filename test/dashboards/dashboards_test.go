@@ -26,7 +26,7 @@ import (
 )
 
 // patience is the time limit for a query to have data: some rounds of the slowest machine, and the rules.
-const patience = 5 * time.Minute
+const patience = 7 * time.Minute
 
 // empty are the queries that have no data here, by dashboard, panel and query, with the reason.
 var empty = map[string]string{

@@ -130,7 +130,7 @@ func startPrometheus(t *testing.T, binary string, targets []target) string {
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
 	must(t, err)
 	var c strings.Builder
-	fmt.Fprintf(&c, "global: {scrape_interval: 1s, evaluation_interval: 2s}\nrule_files: [%q, %q]\nscrape_configs:\n",
+	fmt.Fprintf(&c, "global: {scrape_interval: 2s, evaluation_interval: 5s}\nrule_files: [%q, %q]\nscrape_configs:\n",
 		rules+"/node/*.yml", rules+"/central/*.yml")
 	for _, job := range []string{"rdma_exporter", "dcgm"} {
 		fmt.Fprintf(&c, "- job_name: %s\n  static_configs:\n", job)
