@@ -214,9 +214,8 @@ func TestCompare(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// TestLarge: 2,048 hosts are found and all their counters read within 5 s, and the rules evaluated, within 600 MiB
-// (MemoryMax of the unit: 1 GiB).
-// At the default rate, 10,000 requests per second, 3.3 s are spent waiting; the test allows more on a shared machine.
+// TestLarge: 2,048 hosts are found and all their counters read by at most 34,000 requests, which take 3.4 s at the
+// default rate of 10,000 per second, and the rules evaluated, within 600 MiB (MemoryMax of the unit: 1 GiB).
 func TestLarge(t *testing.T) {
 	s := simulate(t, tree{spines: 32, leaves: 64, hosts: 32})
 	s.manage(t)
@@ -242,8 +241,8 @@ func TestLarge(t *testing.T) {
 	if len(page) > 100<<10 || !strings.Contains(page, "96 switches, 2048 adapters, 0 routers, 4096 links") {
 		t.Errorf("the page has %d bytes, or is of another fabric", len(page))
 	}
-	if took > 5 {
-		t.Errorf("%.2f s", took)
+	if n := m["rdma_fabric_requests_total"]; n > 34_000 {
+		t.Errorf("%v requests", n)
 	}
 	if peak > 600 {
 		t.Errorf("%d MiB", peak)
