@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"rdma_exporter/internal/evidence/fault"
@@ -31,14 +30,14 @@ func jobStalled(f *fault.Fault) fault.Text {
 		`and on (device, port) rdma:job:part{`+ofJob(f)+`})`, "device", "port", "gpu")
 	var e fault.Lines
 	for _, p := range ports {
-		e.Add("Port "+p.Labels["device"]+"/"+p.Labels["port"], "silent since "+clock(p.Value)+".")
+		e.Add("Port "+fault.PortName(p), "silent since "+clock(p.Value)+".")
 	}
 	for _, g := range f.Rows(`gpu:rdma_job:waits{`+ofJob(f)+`}`, "gpu") {
 		peak := f.Of(g).Text(`max(gpu:rdma_job:peak{`+ofJob(f)+`,$gpu})`, " (at work %.0f W)", "")
-		e.Add("GPU "+g.Labels["gpu"], "waits at full utilization, "+strconv.FormatFloat(g.Value, 'f', 0, 64)+" W"+peak+".")
+		e.Add("GPU "+g.Labels["gpu"], "waits at full utilization, "+fault.Whole(g.Value)+" W"+peak+".")
 	}
 	for _, a := range faults {
-		e.Add("Fault", a.Labels["alertname"]+" on "+a.Labels["device"]+"/"+a.Labels["port"]+".")
+		e.Add("Fault", a.Labels["alertname"]+" on "+fault.PortName(a)+".")
 	}
 	verdict, action := "no fault on "+among(ports), "Look for a rank that has ended or waits, on the other hosts of the "+
 		"job too: data loader, storage, an exception."
@@ -70,14 +69,11 @@ func among(ports []fault.Sample) string {
 func clock(seconds float64) string { return time.Unix(int64(seconds), 0).UTC().Format("15:04 UTC") }
 
 func portUnused(f *fault.Fault) fault.Text {
-	port := f.Labels["device"] + "/" + f.Labels["port"]
 	var e fault.Lines
 	e.Add("Silent", f.Text(`max(port:rdma_job:unused{$port}) / 60`, "for %.0fm.", ""))
-	for _, r := range f.Rows(`max by (device, port) (port:rdma_job_traffic:rate5m{$host} > 125e6)`, "device", "port") {
-		e.Add("Port "+r.Labels["device"]+"/"+r.Labels["port"], rateOf(r.Value)+".")
-	}
+	addRates(f, &e, " > 125e6")
 	return fault.Text{
-		Summary: f.Host() + " " + port + ": back for 20m, and its job does not use it",
+		Summary: f.HostPort() + ": back for 20m, and its job does not use it",
 		Description: "The port was down while the job ran, has been ACTIVE again for 20m, and moves nothing, while other " +
 			"ports of the job do. NCCL returns to a port that failed from 2.30 on, with NCCL_IB_RESILIENCY_PORT_RECOVERY=1.",
 		Evidence:    e,
@@ -88,13 +84,10 @@ func portUnused(f *fault.Fault) fault.Text {
 }
 
 func portUneven(f *fault.Fault) fault.Text {
-	port := f.Labels["device"] + "/" + f.Labels["port"]
 	var e fault.Lines
-	for _, r := range f.Rows(`max by (device, port) (port:rdma_job_traffic:rate5m{$host})`, "device", "port") {
-		e.Add("Port "+r.Labels["device"]+"/"+r.Labels["port"], rateOf(r.Value)+".")
-	}
+	addRates(f, &e, "")
 	return fault.Text{
-		Summary: f.Host() + " " + port + ": carries more than twice as much of its job as the other ports",
+		Summary: f.HostPort() + ": carries more than twice as much of its job as the other ports",
 		Description: "For 15m the port has moved more than twice the data of the median port of the job on this host. The " +
 			"job waits for this port if its ranks move the same data.",
 		Evidence: e,
@@ -105,5 +98,10 @@ func portUneven(f *fault.Fault) fault.Text {
 	}
 }
 
-// rateOf is a rate in bytes per second.
-func rateOf(bytes float64) string { return fault.Plain(bytes*8/1e9) + " Gb/s" }
+// addRates adds the ports of jobs with what they move, as far as it meets a condition.
+func addRates(f *fault.Fault, e *fault.Lines, condition string) {
+	ports := `max by (device, port) (port:rdma_job_traffic:rate5m{$host}` + condition + `)`
+	for _, r := range f.Rows(ports, "device", "port") {
+		e.Add("Port "+fault.PortName(r), fault.Plain(r.Value*8/1e9)+" Gb/s.")
+	}
+}

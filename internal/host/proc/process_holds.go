@@ -18,29 +18,38 @@ import (
 // ranks of a job have some hundred.
 const maxOpenFiles = 4096
 
-// holds returns the GPUs and RDMA devices that a process has open.
-func (p *processTable) holds(pid int) (out accel.Process, err error) {
-	out.PID = pid
-	r, rel := p.Tree.At("proc/" + strconv.Itoa(pid) + "/fd")
+// eachFile visits the open files of a process: the name of the descriptor, and what it links to, which the next one
+// overwrites. whole is false if it has more than maxOpenFiles.
+func eachFile(t *rooted.Tree, pid string, visit func(name string, link []byte)) (whole bool, err error) {
+	r, rel := t.At("proc/" + pid + "/fd")
 	fd, err := r.Open(rel, unix.O_DIRECTORY)
 	if err != nil {
-		return out, err
+		return false, err
 	}
 	defer unix.Close(fd)
 	names, whole, err := rooted.SomeNames(fd, maxOpenFiles)
 	if err != nil {
-		return out, err
+		return false, err
 	}
-	out.Cut = !whole
 	buf := make([]byte, 128)
+	for _, name := range names {
+		if n, err := unix.Readlinkat(fd, name, buf); err == nil {
+			visit(name, buf[:n])
+		}
+	}
+	return whole, nil
+}
+
+// holds returns the GPUs and RDMA devices that a process has open.
+func (p *processTable) holds(pid int) (out accel.Process, err error) {
+	out.PID = pid
 	var dmabufs []string
 	kfd := false
-	for _, name := range names {
-		n, err := unix.Readlinkat(fd, name, buf)
-		if err != nil || n < 5 || buf[1] != 'd' { // most are sockets, pipes and files
-			continue
+	whole, err := eachFile(p.Tree, strconv.Itoa(pid), func(name string, link []byte) {
+		if len(link) < 5 || link[1] != 'd' { // most are sockets, pipes and files
+			return
 		}
-		target := string(buf[:n])
+		target := string(link)
 		if rest, ok := strings.CutPrefix(target, "/dev/infiniband/uverbs"); ok {
 			if _, err := strconv.Atoi(rest); err == nil && !slices.Contains(out.Verbs, "uverbs"+rest) {
 				out.Verbs = append(out.Verbs, "uverbs"+rest)
@@ -53,7 +62,11 @@ func (p *processTable) holds(pid int) (out accel.Process, err error) {
 			dmabufs = append(dmabufs, name)
 		}
 		kfd = kfd || target == "/dev/kfd"
+	})
+	if err != nil {
+		return out, err
 	}
+	out.Cut = !whole
 	if len(out.Verbs) > 0 && len(dmabufs) > 0 {
 		out.DMABUFs = dmabufsOf(p.Tree, pid, dmabufs, kfd)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
@@ -46,8 +45,11 @@ func (p *processTable) peers(out *accel.Process) {
 		list = p.connectionsIn(pid)
 		p.connections[of] = list
 	}
+	if list == nil {
+		return
+	}
 	inodes, whole := socketsOf(p.Tree, pid)
-	if list == nil || !whole {
+	if !whole {
 		return
 	}
 	hosts, over := map[netip.Addr]bool{}, map[netip.Addr]bool{}
@@ -157,29 +159,14 @@ func assignedPorts(t *rooted.Tree) (from, to uint64) {
 
 // socketsOf returns the inodes of the sockets that a process has open; whole is false if not all files were read.
 func socketsOf(t *rooted.Tree, pid string) (inodes []uint64, whole bool) {
-	r, rel := t.At("proc/" + pid + "/fd")
-	fd, err := r.Open(rel, unix.O_DIRECTORY)
-	if err != nil {
-		return nil, false
-	}
-	defer unix.Close(fd)
-	names, whole, err := rooted.SomeNames(fd, maxOpenFiles)
-	if err != nil {
-		return nil, false
-	}
-	buf := make([]byte, 64)
-	for _, name := range names {
-		n, err := unix.Readlinkat(fd, name, buf)
-		if err != nil {
-			continue
-		}
-		if text, ok := strings.CutPrefix(string(buf[:n]), "socket:["); ok {
+	whole, err := eachFile(t, pid, func(_ string, link []byte) {
+		if text, ok := strings.CutPrefix(string(link), "socket:["); ok {
 			if inode, err := strconv.ParseUint(strings.TrimSuffix(text, "]"), 10, 64); err == nil {
 				inodes = append(inodes, inode)
 			}
 		}
-	}
-	return inodes, whole
+	})
+	return inodes, whole && err == nil
 }
 
 // netdevsOf returns the interfaces with these addresses: of IPv4 by the routes to their own networks
