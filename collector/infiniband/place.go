@@ -12,14 +12,15 @@ import (
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/words"
 )
 
 var placeInfo = metric.Host("rdma_place_info",
-	"Where a port, an RDMA device (port is empty), a GPU or the host (device, port and gpu are empty) is, always 1; also of a missing device and a lost GPU, as far as it is remembered. pci_address: PCI function; upstream: port above it. card: PCI slot that its functions share, of several slots with one adapter the first. pcie_switch: upstream port of the nearest PCIe switch; empty without one. rail: number of a device with a compute port among those, by PCI address, from 0. leaf: switch at the far end of the link, the last known one while the link is down; the members of a bond joined by +. rack: that of the host, from the site configuration. subnet: prefix of an InfiniBand subnet. name: what identifies the part for a person. Labels are empty where unknown.",
+	"Where a port, an RDMA device (port is empty), a GPU or the host (device, port and gpu are empty) is, always 1; also of a missing device and a lost GPU, as far as it is remembered. pci_address: PCI function; upstream: port above it. card: PCI slot that its functions share, of several slots with one adapter the first. pcie_switch: upstream port of the nearest PCIe switch; empty without one. rail: number of a device with a compute port among those, by PCI address, from 0. leaf: switch at the far end of the link, the last known one while the link is down; the members of a bond joined by +. rack: that of the host, from the site configuration. subnet: prefix of an InfiniBand subnet. part: vendor and part number of the module or cable; lot: with its date and lot code. firmware: board and firmware of the device of a port. name: what identifies the part for a person. Labels are empty where unknown.",
 	"/sys/devices, sys_image_guid, ports/N/gids/0; rdma_port_neighbour_info; the state directory; --config.file",
 	"device", "port", "gpu", "UUID", "pci_address", "upstream", "card", "pcie_switch", "rail", "leaf", "rack", "subnet",
-	"name")
+	"part", "lot", "firmware", "name")
 
 // place is where a part of a host is: a port, a device (Number 0), a GPU, or with none of them the host itself. Empty:
 // unknown.
@@ -31,6 +32,8 @@ type place struct {
 	card         string
 	rail         string
 	leaf, subnet string
+	part, lot    string // of the module or cable of a port
+	firmware     string // of its device, with the board
 	name         string
 }
 
@@ -46,7 +49,7 @@ func (c *infiniBand) derivePlaces(n *snapshot.Node, s metric.Sink) {
 			port = strconv.Itoa(p.Number)
 		}
 		s.Emit(placeInfo, 1, p.Device, port, p.gpu.Index, p.gpu.UUID, p.address, p.upstream(), p.card, p.pcieSwitch(),
-			p.rail, p.leaf, rack, p.subnet, p.name)
+			p.rail, p.leaf, rack, p.subnet, p.part, p.lot, p.firmware, p.name)
 	}
 }
 
@@ -99,7 +102,11 @@ func locate(n *snapshot.Node, m *expect.Memory) (out []placedDevice) {
 				r := m.Place(id, expect.PlaceRecord{Leaf: at.System, LeafPort: at.Port})
 				at = snapshot.End{System: r.Leaf, Port: r.LeafPort}
 			}
-			p.ports = append(p.ports, portPlace(d.Name, port, at, modules))
+			one := portPlace(d.Name, port, at, modules)
+			if d.FunctionType == snapshot.Physical && d.Firmware != "" {
+				one.firmware = words.Join(" ", d.BoardID, d.Firmware)
+			}
+			p.ports = append(p.ports, one)
 		}
 		out = append(out, p)
 	}
@@ -122,28 +129,40 @@ func recallPath(m *expect.Memory, id string, path []string) []string {
 }
 
 // portPlace has the name "mlx5_3/1 ens3f0np0 at leaf3 Eth1/1, module MT2301X01234".
-func portPlace(device string, p *snapshot.Port, at snapshot.End, modules map[string]string) place {
-	name, serials := device+"/"+strconv.Itoa(p.Number), ""
+func portPlace(
+	device string, p *snapshot.Port, at snapshot.End, modules map[string]*transceiver.Module,
+) place {
+	out := place{PortID: snapshot.PortID{Device: device, Number: p.Number}, leaf: at.System, subnet: p.Subnet}
+	out.name = device + "/" + strconv.Itoa(p.Number)
+	serials := ""
 	for i := range p.Netdev {
-		name = words.Join(" ", name, p.Netdev[i].Name)
-		serials = words.Join(" ", serials, modules[p.Netdev[i].Name])
+		out.name = words.Join(" ", out.name, p.Netdev[i].Name)
+		if m := modules[p.Netdev[i].Name]; m != nil {
+			serials = words.Join(" ", serials, m.SerialNumber)
+			if m.PartNumber != "" {
+				out.part = words.Join(" ", m.Vendor, m.PartNumber)
+			}
+			if out.part != "" && m.DateCode != "" {
+				out.lot = words.Join(" ", out.part, m.DateCode)
+			}
+		}
 	}
 	if at.System != "" {
-		name = words.Join(" ", name, "at", at.System, at.Port)
+		out.name = words.Join(" ", out.name, "at", at.System, at.Port)
 	}
 	if serials != "" {
-		name += ", module " + serials
+		out.name += ", module " + serials
 	}
-	return place{PortID: snapshot.PortID{Device: device, Number: p.Number}, leaf: at.System, subnet: p.Subnet, name: name}
+	return out
 }
 
-// modulesOf returns the serial numbers of transceivers and cables, by netdev.
-func modulesOf(n *snapshot.Node) map[string]string {
-	out := map[string]string{}
+// modulesOf returns transceivers and cables, by netdev.
+func modulesOf(n *snapshot.Node) map[string]*transceiver.Module {
+	out := map[string]*transceiver.Module{}
 	if n.Optics != nil {
 		for i := range n.Optics.Cages {
 			if c := &n.Optics.Cages[i]; c.Module != nil {
-				out[c.Netdev] = c.Module.SerialNumber
+				out[c.Netdev] = c.Module
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package setup
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"path"
 	"slices"
 	"strconv"
@@ -21,11 +23,13 @@ import (
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/traits"
+	"rdma_exporter/internal/words"
 )
 
 // ofSetup is for metrics of settings that differ.
 func ofSetup(d *metric.Desc) *metric.Desc {
-	return metric.Beside("rdma_setup_hash_info", metric.Asks(source.Setup, d))
+	return metric.Beside("rdma_setup_objects", metric.Asks(source.Setup, d))
 }
 
 var (
@@ -42,9 +46,12 @@ var (
 	addressConflicts = metric.Of("rdma_device_info", ofSetup(metric.Host("rdma_host_address_conflicts",
 		"IPv4 neighbours with different MAC addresses on RDMA netdevs of one subnet whose arp_ignore or arp_announce permits that any port answers; 0 where the settings do not. The neighbours are read each hour. Absent where no two RDMA netdevs are in one subnet.",
 		"docs/setup.md, arp_of_shared_subnets")))
-	setupHash = metric.Host("rdma_setup_hash_info",
-		"Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
-		"docs/setup.md", "domain", "hash")
+	setupObjects = metric.Host("rdma_setup_objects",
+		"Number of objects of this host (ports, netdevs, devices, GPUs, the host) that have a value of a setting. Hosts of one kind are compared by it: docs/setup.md. role: of ports and devices; the module of a driver; the workload for a setting of its NCCL; else empty. affects: what a host with another value than its peers breaks, lossless (RoCE without loss), gpu_direct, or empty. Long values end in a hash. Absent for values that are unknown.",
+		"docs/setup.md", "setting", "role", "value", "affects")
+	hostKind = metric.Host("rdma_host_kind_info",
+		"Kind of this host, always 1: server (DMI), models of GPUs, boards of compute ports, each once. Hosts of one kind are compared by rdma_setup_objects. kind is empty where nothing of it is known.",
+		"/sys/class/dmi/id/{sys_vendor,product_name}", "kind")
 )
 
 // setupInterval is how long settings are kept: they change by hand.
@@ -67,7 +74,7 @@ type setupState struct {
 	lossy     []hostdata.LossyClass
 	jobs      [][]string // labels of the settings of jobs that differ
 	conflicts *float64   // addresses; nil: no netdevs in one subnet
-	hashes    map[setup.Domain]string
+	host      traits.Host
 }
 
 // New returns the collector.
@@ -76,7 +83,7 @@ func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:   "setup",
 		Help:   "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
-		Descs:  []*metric.Desc{setupInfo, setupHash, lossyClass, jobSetting, addressConflicts},
+		Descs:  []*metric.Desc{setupInfo, setupObjects, hostKind, lossyClass, jobSetting, addressConflicts},
 		Read:   c.read,
 		Emit:   func(*snapshot.Node, metric.Sink) {},
 		Derive: c.derive,
@@ -100,7 +107,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		var kept hostdata.Setup
 		_, err := reading.OfHost(ctx, h, "setup", source.Setup, func(r reading.Reads) {
 			kept.Files = map[string]hostdata.SetupFile{}
-			for _, pattern := range setup.Files {
+			for _, pattern := range slices.Concat(setup.Files, traits.Files) {
 				readSetupFiles(r, pattern, kept.Files)
 			}
 			kept.Interrupts = readInterrupts(r)
@@ -209,8 +216,9 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 		if addresses, ok := setup.Conflicts(evaluated.Rows); ok {
 			c.conflicts = new(float64(len(addresses)))
 		}
-		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), hostdata.SetupDiffers),
-			setup.Hashes(evaluated.Rows)
+		c.differ = setup.Deviations(setup.OfHost(evaluated.Rows), hostdata.SetupDiffers)
+		n.Setup = c.evaluated
+		c.host = traits.Of(n)
 	}
 	n.Setup = c.evaluated
 	for _, d := range c.differ {
@@ -226,11 +234,25 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 	if c.conflicts != nil {
 		s.Emit(addressConflicts, *c.conflicts)
 	}
-	for _, d := range setup.Domains() {
-		if hash, ok := c.hashes[d]; ok {
-			s.Emit(setupHash, 1, string(d), hash)
+	s.Emit(hostKind, 1, c.host.Kind)
+	for _, t := range c.host.Traits {
+		if !t.Live {
+			s.Emit(setupObjects, float64(len(t.Objects)), t.Setting, t.Role, shortValue(t.Value), string(t.Affects))
 		}
 	}
+}
+
+// maxValue is the length in bytes from which a value is cut.
+const maxValue = 120
+
+// shortValue cuts a long value, and keeps it apart from others by a hash.
+func shortValue(value string) string {
+	if len(value) <= maxValue {
+		return value
+	}
+	h := fnv.New32a()
+	h.Write([]byte(value))
+	return fmt.Sprintf("%s… %08x", words.Cut(value, maxValue), h.Sum32())
 }
 
 // jobSettings returns the labels of the settings of jobs that differ, each once.

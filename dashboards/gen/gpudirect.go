@@ -12,7 +12,7 @@ func gpudirect() board {
 			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuObstacles(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
-			{"Settings", []panel{gpuSettings(), alike(), toChange()}, false},
+			{"Settings", []panel{gpuSettings(), unlike(), toChange()}, false},
 		},
 	}
 }
@@ -256,14 +256,14 @@ func gpuDCGM() []panel {
 	return append([]panel{work, all}, podPorts()...)
 }
 
-// alike counts hosts by the hash of their settings.
-func alike() panel {
+// unlike lists the settings of hosts that the others of their kind do not have.
+func unlike() panel {
 	return panel{
-		title: "Hosts that are set up alike", unit: "none", width: 12, height: 9, view: table, sort: "Hosts",
-		noValue: "settings are not read",
-		text:    "Hosts by the hash of their settings in each domain. Hosts of one kind have one hash; a hash of few hosts is a host with other settings, such as a fresh image.",
-		queries: []query{{expr: countBy("domain, hash", maxBy(perHost+", domain, hash", hosts.of("rdma_setup_hash_info")))}},
-		columns: []column{{from: "domain", title: "Domain"}, {from: "hash", title: "Hash"}, {from: "A", title: "Hosts"}},
+		title: "Hosts unlike the others of their kind", unit: "none", width: 12, height: 9, view: table, sort: "Setting",
+		noValue: "none, or fewer than four hosts of a kind; by rules/central",
+		text:    "Settings, firmware and software of hosts that at least 80 % of the other hosts of their kind do not have (instance:rdma_setting:differs). `rdma_exporter compare` shows two hosts side by side.",
+		queries: []query{{expr: maxBy(perHost+", setting, role, value, affects", hosts.of("instance:rdma_setting:differs"))}},
+		columns: []column{instance, {from: "setting", title: "Setting"}, {from: "value", title: "Value"}, {from: "role", title: "Of"}, {from: "affects", title: "Breaks"}, hidden("A")},
 	}
 }
 

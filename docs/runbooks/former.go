@@ -95,7 +95,7 @@ var former = map[string]Current{
 	"RDMAFabricReceiveErrors":          {"RDMAFabricLinkErrors", "receive"},
 	"RDMAFabricSubnetManagerHangs":     {"RDMANoSubnetManager", "hangs"},
 	"RDMAFabricSymbolErrors":           {"RDMAFabricLinkErrors", "symbols"},
-	"RDMAFleetFirmwareDrift":           {"RDMAFleetDrift", "firmware"},
+	"RDMAFleetFirmwareDrift":           {"RDMAFleetDrift", "versions"},
 	"RDMAHostMaintenance":              {"RDMAMaintenance", "host"},
 	"RDMAJobDegraded":                  {"RDMAJobSlow", "degraded"},
 	"RDMALosslessPriorityDiscards":     {"RDMADiscards", "lossless_priority"},

@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"collector/shared"},
 	{"collector/counters"},
 	{"collector/metric", "collector/sysfs"},
-	{"internal/expect", "internal/coverage", "internal/reading", "internal/account", "internal/evidence", "internal/capture/replay", "internal/capture/anonymise"},
+	{"internal/expect", "internal/traits", "internal/coverage", "internal/reading", "internal/account", "internal/evidence", "internal/capture/replay", "internal/capture/anonymise"},
 	{"internal/evidence/"}, // a domain each
 	{"internal/evidence/fault"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},

@@ -6,7 +6,6 @@ package setup
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -341,25 +340,6 @@ func OfJobs(rows []hostdata.SetupRow) (out []hostdata.SetupRow) {
 		if r.Domain == string(Job) {
 			out = append(out, r)
 		}
-	}
-	return out
-}
-
-// Hashes returns a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left
-// out, because their names differ between equal hosts, as are settings of jobs; values that could not be read are part
-// of it.
-func Hashes(rows []hostdata.SetupRow) map[Domain]string {
-	parts := map[Domain][]string{}
-	for _, r := range OfHost(rows) {
-		d := Domain(r.Domain)
-		parts[d] = append(parts[d], r.Setting+"="+r.Found)
-	}
-	out := map[Domain]string{}
-	for d, list := range parts {
-		slices.Sort(list)
-		h := fnv.New64a()
-		h.Write([]byte(strings.Join(slices.Compact(list), "\n")))
-		out[d] = fmt.Sprintf("%016x", h.Sum64())
 	}
 	return out
 }

@@ -119,29 +119,3 @@ func TestDeviations(t *testing.T) {
 		})
 	}
 }
-
-// TestHashes: equal hosts have equal hashes, whatever their devices are called; a value that differs or cannot be read
-// changes that of its domain only.
-func TestHashes(t *testing.T) {
-	rows := func(name, a, b string) []hostdata.SetupRow {
-		return []hostdata.SetupRow{
-			{Domain: "pcie", Setting: "x", Object: name, Found: a}, {Domain: "host", Setting: "y", Object: "host", Found: b},
-		}
-	}
-	base := Hashes(rows("mlx5_0", "1", "2"))
-	for name, k := range map[string]struct {
-		rows []hostdata.SetupRow
-		same map[Domain]bool
-	}{
-		"other name": {rows("ibp3s0", "1", "2"), map[Domain]bool{PCIe: true, Host: true}},
-		"other pcie": {rows("mlx5_0", "3", "2"), map[Domain]bool{Host: true}},
-		"unknown":    {rows("mlx5_0", "1", ""), map[Domain]bool{PCIe: true}},
-	} {
-		got := Hashes(k.rows)
-		for _, d := range []Domain{PCIe, Host} {
-			if (got[d] == base[d]) != k.same[d] {
-				t.Errorf("%s: %s is %s, that of the first host %s", name, d, got[d], base[d])
-			}
-		}
-	}
-}

@@ -309,19 +309,6 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestHashOfJobs: what runs on a host does not change its hash.
-func TestHashOfJobs(t *testing.T) {
-	idle, busy, other := rails(2), rails(2), rails(2)
-	startJob(busy, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
-	other.QoS.Netdevs[0].Trust = "pcp"
-	right := rails(2)
-	startJob(right, "slurm/7", map[string]string{"NCCL_IB_TC": "96"}, 0, 1)
-	hash := func(n *snapshot.Node) string { return Hashes(Evaluate(n, nil))[Traffic] }
-	if hash(idle) != hash(busy) || hash(idle) != hash(right) || hash(idle) == hash(other) {
-		t.Errorf("idle %s, busy %s, set up differently %s", hash(idle), hash(busy), hash(other))
-	}
-}
-
 // TestIntendedLossless is the definition of the rule: more than half of the ports of a role, at least two.
 func TestIntendedLossless(t *testing.T) {
 	for pattern, want := range map[string]bool{
