@@ -263,7 +263,14 @@ func unlike() panel {
 		noValue: "none, or fewer than four hosts of a kind; by rules/central",
 		text:    "Settings, firmware and software of hosts that at least 80 % of the other hosts of their kind do not have (instance:rdma_setting:differs). `rdma_exporter compare` shows two hosts side by side.",
 		queries: []query{{expr: maxBy(perHost+", setting, role, value, affects", hosts.of("instance:rdma_setting:differs"))}},
-		columns: []column{instance, {from: "setting", title: "Setting"}, {from: "value", title: "Value"}, {from: "role", title: "Of"}, {from: "affects", title: "Breaks"}, hidden("A")},
+		columns: []column{
+			instance,
+			{from: "setting", title: "Setting"},
+			{from: "value", title: "Value"},
+			{from: "role", title: "Of"},
+			{from: "affects", title: "Breaks"},
+			hidden("A"),
+		},
 	}
 }
 

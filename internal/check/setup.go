@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/traits"
 	"rdma_exporter/internal/words"
 )
 
@@ -27,6 +28,9 @@ type Setup struct {
 	Verdict  string              `json:"verdict"` // ok, warning, unknown: info differences are ok
 	ExitCode int                 `json:"exit_code"`
 	Settings []hostdata.SetupRow `json:"settings"` // by domain
+	// Kind and traits are what the host is compared by: rdma_exporter compare.
+	Kind   string         `json:"kind"`
+	Traits []traits.Trait `json:"traits"`
 	// Virtual is the number of RDMA devices if all are virtual functions of a guest, to which no setting applies.
 	Virtual int `json:"virtual_functions,omitempty"`
 	// Unknown are the objects that jobs use and whose state is unknown, so that their settings may be missing. The

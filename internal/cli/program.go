@@ -62,6 +62,7 @@ func (p *program) commands(out Outside) {
 		t report.Topo
 		j report.Job
 		o report.Optics
+		x report.Compare
 		l report.Links
 		i report.Inventory
 		a operate.Accept
@@ -88,6 +89,7 @@ func (p *program) commands(out Outside) {
 		{"topo", "Draw GPUs and NICs in the PCI tree, with their distances and whether GPUDirect RDMA works between them.", t.Flags, t.Run},
 		{"job", "Show the jobs that use RDMA ports of this host: GPUs, processes, ports, findings on these, and what NCCL itself reports.", j.Flags, j.Run},
 		{"optics", "Show the transceivers and cables of this host: temperature, optical power, thresholds.", o.Flags, o.Run},
+		{"compare", "Compare the settings, links, firmware and software of hosts: exporters, captures, or files of check --setup --json. Exit code: 0 nothing that jobs depend on differs, 1 it does, 3 unknown.", x.Flags, x.Run},
 		{"expect", "Expected rate and width of links.", nil, nil},
 		{"expect list", "List the expected rate and width of each link, and the source of the expectation.", l.Flags, l.Run},
 		{"inventory", "Known RDMA devices.", nil, nil},

@@ -19,10 +19,11 @@ import (
 
 // Trait is a value of a setting on a host.
 type Trait struct {
-	Setting string   `json:"setting"`        // id: of setup.Checks, or of this package
-	Role    string   `json:"role,omitempty"` // of ports and devices; the module of a driver; the job of a setting of a job; else empty
-	Value   string   `json:"value"`          // never empty
-	Objects []string `json:"objects"`        // that have the value, sorted: mlx5_0/1, a netdev, GPU 0, host
+	Setting string `json:"setting"` // id: of setup.Checks, or of this package
+	// Role is of ports and devices; the module of a driver; the job of a setting of a job; else empty.
+	Role    string   `json:"role,omitempty"`
+	Value   string   `json:"value"`   // never empty
+	Objects []string `json:"objects"` // that have the value, sorted: mlx5_0/1, a netdev, GPU 0, host
 	Affects Effect   `json:"affects,omitempty"`
 	// Live: it changes without anyone setting it, like the rate of a link. It is compared, and no metric.
 	Live bool `json:"live,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
+	"rdma_exporter/internal/traits"
 	"rdma_exporter/internal/verdict"
 )
 
@@ -25,6 +26,8 @@ func (k *Check) runSetup(ctx context.Context, c *machine.Config, stdout io.Write
 	rows := p.Node().Setup.Rows
 	report := check.NewSetup(rows, verdict.Seen(p.Picture).Objects, p.Node().InfiniBand.OnlyVirtual(), k.filter.Strict)
 	report.Exporter, report.Replay, report.Host, report.Time = verdict.Build(), p.Replay, p.Host, p.Read.UTC()
+	of := traits.Of(p.Node())
+	report.Kind, report.Traits = of.Kind, of.Traits
 	if k.json {
 		err = check.SetupJSON(stdout, report)
 	} else {

@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
 	"rdma_exporter/internal/topo"
+	"rdma_exporter/internal/traits"
 )
 
 // Input is the data of a node at one time.
@@ -61,6 +62,9 @@ type Node struct {
 
 	// Setup are the settings of the host, as in check --setup --json; absent if they were not read.
 	Setup []hostdata.SetupRow `json:"setup,omitempty"`
+	// Kind and traits are what the host is compared by, as in check --setup --json; absent as setup.
+	Kind   *string        `json:"kind,omitempty"`
+	Traits []traits.Trait `json:"traits,omitempty"`
 
 	Waiting    []page.Waiting  `json:"waiting"`
 	Ports      []Port          `json:"ports"`
@@ -100,6 +104,8 @@ func New(in Input) Node {
 		n.Ports = listPorts(in)
 		n.Missing = listMissing(in.Node.InfiniBand)
 		if in.Node.Setup != nil {
+			of := traits.Of(in.Node)
+			n.Kind, n.Traits = &of.Kind, of.Traits
 			for _, r := range in.Node.Setup.Rows {
 				n.Setup = append(n.Setup, check.ShownSetting(r))
 			}
