@@ -33,6 +33,11 @@ func ofLink(name, unit, source, help string) *exposition.Desc {
 	return desc("link_"+name, exposition.Gauge, unit, source, help, "node_guid", "port")
 }
 
+func wired(name, help string) *exposition.Desc {
+	return desc("link_"+name, exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", help,
+		"node_guid", "port", "neighbour_guid", "neighbour_port", "neighbour")
+}
+
 func ofLeaf(name, unit, help string) *exposition.Desc {
 	return desc("leaf_"+name, exposition.Gauge, unit, "PortInfo, IBA 14.2.5.6, and remembered links",
 		"Of a switch with links to hosts and to switches. "+help, "node_guid")
@@ -52,7 +57,9 @@ var (
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3",
 		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
-	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers."), linkCount)
+	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers. An end that is connected elsewhere has none."), linkCount)
+	moved   = absentBeside(wired("moved", "1 for a port whose remembered link is gone and was not replaced, while the other end is connected elsewhere: the neighbour that the other end has now."), linkCount)
+	rewired = absentBeside(wired("rewired", "1 for each earlier link whose ends are both connected elsewhere, at its first end: the neighbour that this port had. Until it is accepted."), linkCount)
 
 	stateID    = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical   = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
@@ -137,7 +144,7 @@ var fecBy = map[string]struct{ port, lane *exposition.Desc }{
 // Descs returns all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
-		nodeInfo, reached, linkInfo, missing, stateID, physical, rateBytes, widthLanes, fdr10, enRate, enWidth,
+		nodeInfo, reached, linkInfo, missing, moved, rewired, stateID, physical, rateBytes, widthLanes, fdr10, enRate, enWidth,
 		supRate, supWidth,
 		differing, managers, smState, smRank, smActs, unanswers, nodeCount, linkCount, began, sweepDuration, every,
 		failed, requestsSent, timeouts,
@@ -182,9 +189,15 @@ func (s *emitter) all() {
 		n := s.m.nodes[guid]
 		s.Emit(nodeInfo, 1, guid.String(), n.Description, n.Type.String())
 	}
-	ends := slices.SortedFunc(maps.Keys(s.m.links), End.compare)
-	for _, e := range ends {
+	for _, e := range slices.SortedFunc(maps.Keys(s.m.links), End.compare) {
 		s.link(e)
+	}
+	for _, l := range s.m.rewired() {
+		e := l.A
+		if !s.isSwitch(e) && s.isSwitch(l.B) {
+			e = l.B
+		}
+		s.wired(rewired, e, l.Other(e))
 	}
 	if s.f != nil {
 		s.found()
@@ -202,9 +215,11 @@ func (s *emitter) found() {
 			s.port(n, End{guid, number})
 		}
 	}
-	for _, e := range s.m.missing(s.f) {
-		if s.reported(e) {
-			s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port))
+	for _, l := range s.m.missing(s.f) {
+		for _, e := range []End{l.A, l.B} {
+			if s.reported(e) && s.m.latest(e).Other(e) == l.Other(e) {
+				s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port))
+			}
 		}
 	}
 	s.loops()
@@ -234,11 +249,19 @@ func (s *emitter) nodes() {
 	}
 }
 
-// reported reports whether a port has metrics: all ports of switches, and both ends of links without a switch. Adapters
-// are otherwise covered by the exporters of their hosts.
+func (s *emitter) isSwitch(e End) bool { return s.m.nodes[e.GUID].Type == mad.Switch }
+
+// reported reports whether a port has metrics: all ports of switches, and of adapters those with a link that has them at
+// no switch. Adapters are otherwise covered by the exporters of their hosts.
 func (s *emitter) reported(e End) bool {
-	to, linked := s.m.other(e)
-	return s.m.nodes[e.GUID].Type == mad.Switch || linked && s.m.nodes[to.GUID].Type != mad.Switch
+	l := s.m.latest(e)
+	return s.isSwitch(e) || l != nil && !(s.isSwitch(l.Other(e)) && s.m.latest(l.Other(e)) == l)
+}
+
+// wired emits a neighbour that a port had, or its former neighbour has.
+func (s *emitter) wired(d *exposition.Desc, e, to End) {
+	s.Emit(d, 1, e.GUID.String(), strconv.Itoa(e.Port), to.GUID.String(), strconv.Itoa(to.Port),
+		s.m.nodes[to.GUID].Description)
 }
 
 // counts reports whether there are counters of a port.
@@ -256,10 +279,15 @@ func (s *emitter) link(e End) {
 	if !reported && !s.counts(e) {
 		return
 	}
-	to, _ := s.m.other(e)
+	l := s.m.latest(e)
+	to := l.Other(e)
+	now := s.m.latest(to)
 	end := "1"
-	if !reported || s.reported(to) && to.compare(e) < 0 {
+	if !reported || now == l && s.reported(to) && to.compare(e) < 0 {
 		end = "2"
+	}
+	if reported && now != l {
+		s.wired(moved, e, now.Other(to))
 	}
 	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(),
 		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)

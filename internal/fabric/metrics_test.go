@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/internal/mad"
 )
 
 // TestAdapters: adapters whose counters are queried have the metrics that alerts join with: the state, the rate and the
@@ -71,4 +73,116 @@ func TestAdapters(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestWiring: a link that is gone has its series at the port that has no other link, also at an adapter, and each port
+// names one neighbour.
+func TestWiring(t *testing.T) {
+	newcomer := func(s *subnet, at End) {
+		s.nodes[13] = &device{kind: mad.ChannelAdapter, name: "gpu-13", ports: map[int]*plug{}}
+		s.connect(End{13, 1}, at)
+	}
+	for name, tt := range map[string]struct {
+		change func(s *subnet)
+		want   []string // what is new, and what is of interest
+	}{
+		"the port of a dark host is taken": {
+			func(s *subnet) {
+				s.unplug(End{1, 1})
+				newcomer(s, End{1, 1})
+			},
+			[]string{
+				`info gpu-11/1 leaf1/1 end 1`, `info leaf1/1 gpu-13/1 end 1`, `missing gpu-11/1`, `moved gpu-11/1 gpu-13/1`,
+			},
+		},
+		"a host is moved": {
+			func(s *subnet) {
+				s.unplug(End{1, 1})
+				s.connect(End{11, 1}, End{1, 5})
+			},
+			[]string{
+				`info leaf1/1 gpu-11/1 end 1`, `info leaf1/5 gpu-11/1 end 1`, `missing leaf1/1`, `moved leaf1/1 leaf1/5`,
+			},
+		},
+		"an uplink is moved to another leaf": {
+			func(s *subnet) {
+				s.unplug(End{1, 3})
+				s.connect(End{3, 1}, End{2, 5})
+			},
+			[]string{
+				`info leaf1/3 spine1/1 end 1`, `info leaf2/5 spine1/1 end 1`, `info spine1/1 leaf2/5 end 2`,
+				`missing leaf1/3`, `moved leaf1/3 leaf2/5`,
+			},
+		},
+		"the port of an uplink is taken": {
+			func(s *subnet) {
+				s.unplug(End{1, 3})
+				newcomer(s, End{1, 3})
+			},
+			[]string{
+				`info leaf1/3 gpu-13/1 end 1`, `info spine1/1 leaf1/3 end 1`, `missing spine1/1`, `moved spine1/1 gpu-13/1`,
+			},
+		},
+		"uplinks are swapped": {
+			func(s *subnet) { s.exchange() },
+			[]string{
+				`info leaf1/3 spine2/1 end 1`, `info leaf1/4 spine1/1 end 1`, `info spine1/1 leaf1/4 end 2`,
+				`info spine2/1 leaf1/3 end 2`, `rewired leaf1/3 spine1/1`, `rewired leaf1/4 spine2/1`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leafSpine()
+				m := s.monitor()
+				m.Full = time.Minute
+				startMonitor(t, m)
+				before := wiring(t, m)
+				s.mu.Lock()
+				tt.change(s)
+				s.mu.Unlock()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				got := slices.DeleteFunc(wiring(t, m), func(l string) bool { return slices.Contains(before, l) && !slices.Contains(tt.want, l) })
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("got %q", got)
+				}
+			})
+		})
+	}
+}
+
+// wiring returns the series of links in brief: "info NODE/PORT NEIGHBOUR/PORT end N".
+func wiring(t *testing.T, m *Monitor) (out []string) {
+	t.Helper()
+	names := map[string]string{}
+	infos := map[string]bool{}
+	for _, n := range m.Picture().Known.Nodes {
+		names[n.GUID.String()] = n.Description
+	}
+	label := regexp.MustCompile(`(\w+)="([^"]*)"`)
+	for line := range strings.Lines(m.text()) {
+		kind := regexp.MustCompile(`^rdma_fabric_link_(info|missing|moved|rewired)\{`).FindStringSubmatch(line)
+		if kind == nil {
+			continue
+		}
+		l := map[string]string{}
+		for _, m := range label.FindAllStringSubmatch(line, -1) {
+			l[m[1]] = m[2]
+		}
+		text := kind[1] + " " + names[l["node_guid"]] + "/" + l["port"]
+		if infos[text] && kind[1] != "rewired" {
+			t.Errorf("twice: %s", text)
+		}
+		infos[text] = true
+		if l["neighbour"] != "" {
+			text += " " + l["neighbour"] + "/" + l["neighbour_port"]
+		}
+		if l["end"] != "" {
+			text += " end " + l["end"]
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return out
 }

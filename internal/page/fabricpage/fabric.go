@@ -55,6 +55,7 @@ type Fabric struct {
 	findings  map[fabric.End][]check.Finding // groupByPort
 	pending   map[fabric.End][]check.Finding
 	picture   *fabric.Picture
+	latest    map[fabric.End]fabric.KnownLink // of each port
 	nameNodes map[fabric.GUID]string
 }
 

@@ -84,7 +84,7 @@ func unplug(p *fabric.Picture, leaf, port int) {
 	if p.Fabric.Nodes[to.GUID].Type == mad.ChannelAdapter {
 		delete(p.Fabric.Nodes, to.GUID)
 	}
-	p.Missing = append(p.Missing, e, to)
+	p.Missing = append(p.Missing, fabric.KnownLink{A: e, B: to}, fabric.KnownLink{A: to, B: e})
 }
 
 // newInput returns the input for a fabric with some findings.
@@ -198,7 +198,7 @@ func TestFabricPage(t *testing.T) {
 		"a switch": {
 			func(p *fabric.Picture) {
 				delete(p.Fabric.Nodes, 0x3000)
-				p.Missing = append(p.Missing, fabric.End{GUID: 0x2000, Port: 5}, fabric.End{GUID: 0x3000, Port: 1})
+				p.Missing = append(p.Missing, fabric.KnownLink{A: fabric.End{GUID: 0x2000, Port: 5}, B: fabric.End{GUID: 0x3000, Port: 1}})
 			},
 			[]check.Finding{on("critical", "RDMAFabricSwitchUnreachable", "fabric_switch_unreachable", "switch", "scope", "switch", "node_guid", "0000:0000:0000:3000")},
 			"Critical",

@@ -28,6 +28,7 @@ var problems = []problem{
 	{"receive_errors", []string{"fabric_link_errors/receive"}, "with packet errors"},
 	{"bit_errors", []string{"fabric_link_errors/ber"}, "with bit errors"},
 	{"port_counters", []string{"fabric_link_errors/counters"}, "with discards or waiting"},
+	{"rewired", []string{"fabric_link_degraded/rewired"}, "rewired"},
 	{settingsDiffer, nil, "with lower settings at one end"},
 	{unreachableSwitch, nil, "to an unreachable switch"},
 }
@@ -95,6 +96,9 @@ func (l *Link) evaluate(f *Fabric, gone, differs, lost bool) {
 		l.Health = page.NotEvaluated
 	}
 	for i := range l.Ends {
+		if l.Ends[i].Now != "" {
+			continue // its findings are on another link
+		}
 		h, alerts := f.findHealth(l.Ends[i].end)
 		if h != page.OK {
 			l.Health = page.Worst(l.Health, h)
