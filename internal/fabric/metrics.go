@@ -33,11 +33,6 @@ func ofLink(name, unit, source, help string) *exposition.Desc {
 	return desc("link_"+name, exposition.Gauge, unit, source, help, "node_guid", "port")
 }
 
-func wired(name, help string) *exposition.Desc {
-	return desc("link_"+name, exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", help,
-		"node_guid", "port", "neighbour_guid", "neighbour_port", "neighbour")
-}
-
 func ofLeaf(name, unit, help string) *exposition.Desc {
 	return desc("leaf_"+name, exposition.Gauge, unit, "PortInfo, IBA 14.2.5.6, and remembered links",
 		"Of a switch with links to hosts and to switches. "+help, "node_guid")
@@ -57,9 +52,11 @@ var (
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3",
 		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
-	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers. An end that is connected elsewhere has none."), linkCount)
-	moved   = absentBeside(wired("moved", "1 for a port whose remembered link is gone and was not replaced, while the other end is connected elsewhere: the neighbour that the other end has now."), linkCount)
-	rewired = absentBeside(wired("rewired", "1 for each earlier link whose ends are both connected elsewhere, at its first end: the neighbour that this port had. Until it is accepted."), linkCount)
+	missing = absentBeside(desc("link_missing", exposition.Gauge, "", "PortInfo, and remembered links",
+		"1 for each end of a remembered link that is gone, with the names of both ends; the port may have another link now. Absent while the link is up, while neither end answers, and once both ends are connected elsewhere. system: the host at the neighbour, the first word of its node description; empty if it is a switch.",
+		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "system", "end"), linkCount)
+	moved   = absentBeside(desc("link_moved", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of a remembered link one end of which is connected elsewhere. moved: that end, NODE/PORT; now: the port that it is connected to.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
+	rewired = absentBeside(desc("link_rewired", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of an earlier link whose ends are both connected elsewhere. moved: its other end, NODE/PORT; now: the port that it is connected to. Until it is accepted.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
 
 	stateID    = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical   = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
@@ -192,12 +189,8 @@ func (s *emitter) all() {
 	for _, e := range slices.SortedFunc(maps.Keys(s.m.links), End.compare) {
 		s.link(e)
 	}
-	for _, l := range s.m.rewired() {
-		e := l.A
-		if !s.isSwitch(e) && s.isSwitch(l.B) {
-			e = l.B
-		}
-		s.wired(rewired, e, l.Other(e))
+	for _, l := range s.m.Data().Links {
+		s.elsewhere(&l)
 	}
 	if s.f != nil {
 		s.found()
@@ -217,9 +210,7 @@ func (s *emitter) found() {
 	}
 	for _, l := range s.m.missing(s.f) {
 		for _, e := range []End{l.A, l.B} {
-			if s.reported(e) && s.m.latest(e).Other(e) == l.Other(e) {
-				s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port))
-			}
+			s.missing(&l, e)
 		}
 	}
 	s.loops()
@@ -249,20 +240,33 @@ func (s *emitter) nodes() {
 	}
 }
 
-func (s *emitter) isSwitch(e End) bool { return s.m.nodes[e.GUID].Type == mad.Switch }
-
-// reported reports whether a port has metrics: all ports of switches, and of adapters those with a link that has them at
-// no switch. Adapters are otherwise covered by the exporters of their hosts.
+// reported reports whether a port has metrics: all ports of switches, and both ends of links without a switch. Adapters
+// are otherwise covered by the exporters of their hosts.
 func (s *emitter) reported(e End) bool {
 	l := s.m.latest(e)
-	return s.isSwitch(e) || l != nil && !(s.isSwitch(l.Other(e)) && s.m.latest(l.Other(e)) == l)
+	return s.isSwitch(e) || l != nil && s.reports(l, e)
 }
 
-// wired emits a neighbour that a port had, or its former neighbour has.
-func (s *emitter) wired(d *exposition.Desc, e, to End) {
-	s.Emit(d, 1, e.GUID.String(), strconv.Itoa(e.Port), to.GUID.String(), strconv.Itoa(to.Port),
-		s.m.nodes[to.GUID].Description)
+// reports reports whether a link has metrics at an end.
+func (s *emitter) reports(l *KnownLink, e End) bool { return s.isSwitch(e) || !s.isSwitch(l.Other(e)) }
+
+// first returns the end at which a link counts once.
+func (s *emitter) first(l *KnownLink) End {
+	if s.reports(l, l.A) {
+		return l.A
+	}
+	return l.B
 }
+
+// place returns the value of the label end.
+func (s *emitter) place(l *KnownLink, e End) string {
+	if s.first(l) == e {
+		return "1"
+	}
+	return "2"
+}
+
+func (s *emitter) isSwitch(e End) bool { return s.m.nodes[e.GUID].Type == mad.Switch }
 
 // counts reports whether there are counters of a port.
 func (s *emitter) counts(e End) bool {
@@ -273,24 +277,45 @@ func (s *emitter) counts(e End) bool {
 	return p != nil && p.Counters != nil
 }
 
-// link emits the names of both ends, also for links that are gone.
+// link emits the names of both ends, also for links that are gone. A port whose neighbour is connected elsewhere has
+// none.
 func (s *emitter) link(e End) {
-	reported := s.reported(e)
-	if !reported && !s.counts(e) {
-		return
-	}
 	l := s.m.latest(e)
 	to := l.Other(e)
-	now := s.m.latest(to)
-	end := "1"
-	if !reported || now == l && s.reported(to) && to.compare(e) < 0 {
-		end = "2"
-	}
-	if reported && now != l {
-		s.wired(moved, e, now.Other(to))
+	if s.m.latest(to) != l || !s.reports(l, e) && !s.counts(e) {
+		return
 	}
 	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(),
-		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
+		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, s.place(l, e))
+}
+
+// missing emits an end of a link that is gone.
+func (s *emitter) missing(l *KnownLink, e End) {
+	if !s.reports(l, e) {
+		return
+	}
+	to, host := l.Other(e), ""
+	if words := strings.Fields(s.m.nodes[to.GUID].Description); len(words) > 0 && !s.isSwitch(to) {
+		host = words[0]
+	}
+	s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(),
+		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, host, s.place(l, e))
+}
+
+// elsewhere emits a link one end of which, or both, is connected elsewhere.
+func (s *emitter) elsewhere(l *KnownLink) {
+	e := s.first(l)
+	to := l.Other(e)
+	at, far := s.m.latest(e).Other(e), s.m.latest(to).Other(to)
+	link := []string{e.GUID.String(), strconv.Itoa(e.Port), to.GUID.String(), strconv.Itoa(to.Port)}
+	switch {
+	case at != to && far != e:
+		s.Emit(rewired, 1, append(link, s.m.name(to), s.m.name(far))...)
+	case at != to:
+		s.Emit(moved, 1, append(link, s.m.name(e), s.m.name(at))...)
+	case far != e:
+		s.Emit(moved, 1, append(link, s.m.name(to), s.m.name(far))...)
+	}
 }
 
 // port emits the metrics of a port that has or had a link.
