@@ -13,9 +13,9 @@ import (
 
 var errNotSeen = errors.New("the fabric is not reachable at present: missing links and nodes cannot be determined")
 
-// accept removes what was taken away or moved on purpose, and returns it: missing and rewired links by one of their ends
-// (NODE/PORT) or all, and unreachable nodes by name or GUID, with all their links. Nodes that no remaining link leads to
-// are removed with them. If any name is wrong, nothing is removed.
+// accept removes what was taken away or moved on purpose, and returns it: missing and rewired links by one of their
+// ends (NODE/PORT) or all, and unreachable nodes by name or GUID, with all their links. Nodes that no remaining link
+// leads to are removed with them. If any name is wrong, nothing is removed.
 func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string, err error) {
 	if f == nil {
 		return nil, errNotSeen
@@ -53,8 +53,11 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 			}
 			forgotten = append(forgotten, fmt.Sprintf("%s to %s", m.name(a), m.name(b)))
 			nodes = append(nodes, l.A.GUID, l.B.GUID)
-			// What was rewired to this link would be missing without it.
-			links = append(links, slices.DeleteFunc(m.linksOf([]End{l.A, l.B}), func(k *KnownLink) bool { return !m.isRewired(k) })...)
+			for _, k := range m.linksOf([]End{l.A, l.B}) { // what was rewired to this link would be missing without it
+				if m.isRewired(k) {
+					links = append(links, k)
+				}
+			}
 			m.remove(l)
 		}
 	}

@@ -56,8 +56,8 @@ func compareLinks(a, b KnownLink) int { return cmp.Or(a.A.compare(b.A), a.B.comp
 
 // Memory holds the nodes and links of earlier sweeps. It is not safe for concurrent use: Monitor serialises access.
 //
-// A port may have several links: the latest is the one that it has or is expected to have. An end of a link is elsewhere
-// if its port has a later one. A link is missing until both ends are elsewhere; then it is rewired.
+// A port may have several links: the latest is the one that it has or is expected to have. An end of a link is
+// elsewhere if its port has a later one. A link is missing until both ends are elsewhere; then it is rewired.
 type Memory struct {
 	nodes map[GUID]KnownNode
 	links map[End][]*KnownLink // from both ends, the latest first

@@ -35,7 +35,7 @@ func TestMissing(t *testing.T) {
 		s.nodes[13] = &device{kind: mad.ChannelAdapter, name: "gpu-13", ports: map[int]*plug{}}
 		s.connect(End{13, 1}, End{1, 1})
 	}
-	moved := func(s *subnet) {
+	toNewPort := func(s *subnet) {
 		s.unplug(End{1, 1})
 		s.connect(End{11, 1}, End{2, 5})
 	}
@@ -50,7 +50,7 @@ func TestMissing(t *testing.T) {
 		{"a link between switches", []func(*subnet){func(s *subnet) { s.unplug(End{1, 3}) }}, []string{"1/3 3/1"}, nil},
 		{"a host that does not answer", []func(*subnet){func(s *subnet) { s.nodes[22].silent = true }}, nil, nil},
 		{"a switch hangs", []func(*subnet){func(s *subnet) { s.nodes[3].silent = true }}, nil, nil},
-		{"a host is moved to a new port", []func(*subnet){moved}, []string{"1/1 11/1"}, nil},
+		{"a host is moved to a new port", []func(*subnet){toNewPort}, []string{"1/1 11/1"}, nil},
 		{"a dark host, and a cable in its port", []func(*subnet){taken}, []string{"1/1 11/1"}, nil},
 		{"the new one hangs", []func(*subnet){taken, func(s *subnet) { s.nodes[13].silent = true }}, []string{"1/1 11/1"}, nil},
 		{"the new one is pulled", []func(*subnet){taken, func(s *subnet) { s.unplug(End{1, 1}) }}, []string{"1/1 11/1", "1/1 13/1"}, nil},
@@ -63,7 +63,7 @@ func TestMissing(t *testing.T) {
 			s.unplug(End{1, 1})
 			s.connect(End{11, 1}, End{1, 1})
 		}}, []string{"1/1 13/1"}, nil},
-		{"moved, and the port in use again", []func(*subnet){moved, func(s *subnet) {
+		{"moved, and the port in use again", []func(*subnet){toNewPort, func(s *subnet) {
 			s.nodes[1].ports[1] = nil
 			s.nodes[13] = &device{kind: mad.ChannelAdapter, name: "gpu-13", ports: map[int]*plug{}}
 			s.connect(End{13, 1}, End{1, 1})

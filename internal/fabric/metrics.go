@@ -55,8 +55,8 @@ var (
 	missing = absentBeside(desc("link_missing", exposition.Gauge, "", "PortInfo, and remembered links",
 		"1 for each end of a remembered link that is gone, with the names of both ends; the port may have another link now. Absent while the link is up, while neither end answers, and once both ends are connected elsewhere. system: the host at the neighbour, the first word of its node description; empty if it is a switch.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "system", "end"), linkCount)
-	moved   = absentBeside(desc("link_moved", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of a remembered link one end of which is connected elsewhere. moved: that end, NODE/PORT; now: the port that it is connected to.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
-	rewired = absentBeside(desc("link_rewired", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of an earlier link whose ends are both connected elsewhere. moved: its other end, NODE/PORT; now: the port that it is connected to. Until it is accepted.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
+	linkMoved   = absentBeside(desc("link_moved", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of a remembered link one end of which is connected elsewhere. moved: that end, NODE/PORT; now: the port that it is connected to.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
+	linkRewired = absentBeside(desc("link_rewired", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of an earlier link whose ends are both connected elsewhere. moved: its other end, NODE/PORT; now: the port that it is connected to. Until it is accepted.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
 
 	stateID    = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical   = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
@@ -141,8 +141,8 @@ var fecBy = map[string]struct{ port, lane *exposition.Desc }{
 // Descs returns all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
-		nodeInfo, reached, linkInfo, missing, moved, rewired, stateID, physical, rateBytes, widthLanes, fdr10, enRate, enWidth,
-		supRate, supWidth,
+		nodeInfo, reached, linkInfo, missing, linkMoved, linkRewired, stateID, physical, rateBytes, widthLanes, fdr10, enRate,
+		enWidth, supRate, supWidth,
 		differing, managers, smState, smRank, smActs, unanswers, nodeCount, linkCount, began, sweepDuration, every,
 		failed, requestsSent, timeouts,
 		fecInfo, details, full, chip, waitRatio, loop, loopCount, leafDown, leafUp, leafAll, leafLost,
@@ -310,11 +310,11 @@ func (s *emitter) elsewhere(l *KnownLink) {
 	link := []string{e.GUID.String(), strconv.Itoa(e.Port), to.GUID.String(), strconv.Itoa(to.Port)}
 	switch {
 	case at != to && far != e:
-		s.Emit(rewired, 1, append(link, s.m.name(to), s.m.name(far))...)
+		s.Emit(linkRewired, 1, append(link, s.m.name(to), s.m.name(far))...)
 	case at != to:
-		s.Emit(moved, 1, append(link, s.m.name(e), s.m.name(at))...)
+		s.Emit(linkMoved, 1, append(link, s.m.name(e), s.m.name(at))...)
 	case far != e:
-		s.Emit(moved, 1, append(link, s.m.name(to), s.m.name(far))...)
+		s.Emit(linkMoved, 1, append(link, s.m.name(to), s.m.name(far))...)
 	}
 }
 

@@ -75,8 +75,8 @@ func TestAdapters(t *testing.T) {
 	}
 }
 
-// TestWiring: a link that is gone has its names also where its port has another link now, and each port has the names of
-// one link.
+// TestWiring: a link that is gone has its names also where its port has another link now, and each port has the names
+// of one link.
 func TestWiring(t *testing.T) {
 	newcomer := func(s *subnet, at End) {
 		s.nodes[13] = &device{kind: mad.ChannelAdapter, name: "gpu-13 mlx5_0", ports: map[int]*plug{}}
