@@ -53,10 +53,10 @@ var (
 		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
 	missing = absentBeside(desc("link_missing", exposition.Gauge, "", "PortInfo, and remembered links",
-		"1 for each end of a remembered link that is gone, with the names of both ends; the port may have another link now. Absent while the link is up, while neither end answers, and once both ends are connected elsewhere. system: the host at the neighbour, the first word of its node description; empty if it is a switch.",
+		"1 for each end of a remembered link that is gone; the port may have another link. Absent while the link is up or neither end answers, and once both ends are elsewhere. system: the host at the neighbour.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "system", "end"), linkCount)
-	linkMoved   = absentBeside(desc("link_moved", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of a remembered link one end of which is connected elsewhere. moved: that end, NODE/PORT; now: the port that it is connected to.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
-	linkRewired = absentBeside(desc("link_rewired", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for the first end of an earlier link whose ends are both connected elsewhere. moved: its other end, NODE/PORT; now: the port that it is connected to. Until it is accepted.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
+	linkMoved   = absentBeside(desc("link_moved", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for a remembered link with one end connected elsewhere. moved: that end, NODE/PORT; now: the port at its far end.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
+	linkRewired = absentBeside(desc("link_rewired", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for an earlier link with both ends connected elsewhere, until accepted. moved: the other end, NODE/PORT; now: the port at its far end.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
 
 	stateID    = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical   = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")

@@ -96,7 +96,13 @@ func (f *Fabric) addLinks() {
 		types[n.GUID] = n.Type
 	}
 	missing := endsOf(f.picture.Missing)
-	f.latest = f.picture.Known.Latest()
+	f.latest, f.former = f.picture.Known.Latest(), map[fabric.End]bool{}
+	for _, l := range f.picture.Missing {
+		for _, e := range []fabric.End{l.A, l.B} {
+			now := f.latest[e]
+			f.former[e] = f.former[e] || now.Other(e) != l.Other(e)
+		}
+	}
 	for _, k := range f.links() {
 		a, b := k.A, k.B
 		if types[b.GUID] == mad.Switch && types[a.GUID] != mad.Switch {

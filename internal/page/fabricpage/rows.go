@@ -160,12 +160,16 @@ func (f *Fabric) newPortRow(e fabric.End, p *fabric.Port, l *Link, base string) 
 		out.State = words.Join(", ", snapshot.NameOf(snapshot.PortStates, &state),
 			snapshot.NameOf(snapshot.PhysicalStates, &physical))
 	}
-	switch {
-	case l == nil:
-	case l.Ends[1].end == e:
-		out.linkRow = f.newLinkRow(l, &l.Ends[1], &l.Ends[0], base)
-	default:
-		out.linkRow = f.newLinkRow(l, &l.Ends[0], &l.Ends[1], base)
+	if l == nil {
+		return out
+	}
+	near, far := &l.Ends[0], &l.Ends[1]
+	if far.end == e {
+		near, far = far, near
+	}
+	out.linkRow = f.newLinkRow(l, near, far, base)
+	if near.Now != "" {
+		out.State, out.Traffic, out.Totals = out.Near.State, "", ""
 	}
 	return out
 }
