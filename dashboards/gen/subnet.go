@@ -66,8 +66,9 @@ var (
 		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_width_lanes")) + " < " + maxBy(perLink,
 		fabricOf.of("rdma_fabric_link_enabled_width_lanes")) +
 		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_fdr10")) + " == 0 or " +
-		maxBy(perLink, fabricOf.of("rdma_fabric_port_rate_bytes_per_second")) + " < 0.26 * " +
-		maxBy(perLink, fabricOf.of("rdma_fabric_link_supported_rate_bytes_per_second")) + " and on (" + perLink + ") " +
+		maxBy(perLink, fabricOf.of("rdma_fabric_port_rate_bytes_per_second")) + " < 1.04 * " +
+		maxBy(perLink, fabricOf.of("rdma_fabric_link_supported_rate_bytes_per_second")) + " / clamp_min(" +
+		maxBy(perLink, fabricOf.of("rdma_fabric_link_supported_width_lanes")) + ", 4) and on (" + perLink + ") " +
 		maxBy(perLink, uplinks) + ")"
 	uplinks = fabricOf.of("rdma_fabric_link_info") + " and on (" + perHost + ", neighbour_guid) " +
 		`label_replace(` + fabricOf.of("rdma_fabric_node_info", `node_type="switch"`) +
