@@ -91,8 +91,8 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestAcceptWiring: a port is accepted with all its missing and rewired links, not with those of the ports at their other
-// ends.
+// TestAcceptWiring: a port is accepted with all its missing and rewired links, not with those of the ports at their
+// other ends.
 func TestAcceptWiring(t *testing.T) {
 	taken := func(s *subnet) { // a cable in the port of a dark host
 		s.unplug(End{1, 1})

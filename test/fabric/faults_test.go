@@ -255,8 +255,8 @@ func TestMemory(t *testing.T) {
 	compareLists(t, "unreachable", m.unreachable())
 }
 
-// TestWiring: swapped cables are new wiring, until they are put back. A dark host stays missing while its port has another
-// link, until it is accepted.
+// TestWiring: swapped cables are new wiring, until they are put back. A dark host stays missing while its port has
+// another link, until it is accepted.
 func TestWiring(t *testing.T) {
 	s := simulate(t, tree{2, 2, 4})
 	s.manage(t)

@@ -89,19 +89,24 @@ func unplug(p *fabric.Picture, leaf, port int) {
 
 // takePort unplugs the cable of a port of a leaf, and puts that of a new host into it.
 func takePort(p *fabric.Picture, leaf, port int) {
-	e, up := fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: port}, *p.Fabric.Nodes[fabric.GUID(0x2000+leaf)].Ports[port]
+	e := fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: port}
+	up := *p.Fabric.Port(e)
 	to := fabric.End{GUID: 0x99999, Port: 1}
 	unplug(p, leaf, port)
 	p.Fabric.Port(e).Info = up.Info
-	p.Fabric.Nodes[to.GUID] = &fabric.Node{GUID: to.GUID, Type: mad.ChannelAdapter, NumPorts: 1, Ports: map[int]*fabric.Port{1: &up}}
+	p.Fabric.Nodes[to.GUID] = &fabric.Node{
+		GUID: to.GUID, Type: mad.ChannelAdapter, NumPorts: 1, Ports: map[int]*fabric.Port{1: &up},
+	}
 	p.Fabric.Links[e], p.Fabric.Links[to] = to, e
-	p.Known.Nodes = append(p.Known.Nodes, fabric.KnownNode{GUID: to.GUID, Type: mad.ChannelAdapter, Description: "new mlx5_0", Ports: 1})
+	p.Known.Nodes = append(p.Known.Nodes,
+		fabric.KnownNode{GUID: to.GUID, Type: mad.ChannelAdapter, Description: "new mlx5_0", Ports: 1})
 	p.Known.Links = append(p.Known.Links, fabric.KnownLink{A: e, B: to, Seen: pagetest.Now().Add(time.Minute)})
 }
 
 // swapPorts swaps the cables of two ports of a leaf.
 func swapPorts(p *fabric.Picture, leaf, one, other int) {
-	a, b := fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: one}, fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: other}
+	guid := fabric.GUID(0x2000 + leaf)
+	a, b := fabric.End{GUID: guid, Port: one}, fabric.End{GUID: guid, Port: other}
 	toA, toB := p.Fabric.Links[a], p.Fabric.Links[b]
 	p.Rewired = append(p.Rewired, fabric.KnownLink{A: toA, B: a}, fabric.KnownLink{A: toB, B: b})
 	for _, l := range [][2]fabric.End{{a, toB}, {b, toA}} {

@@ -73,8 +73,8 @@ func groupByPort(findings []check.Finding) map[fabric.End][]check.Finding {
 	return out
 }
 
-// findHealth returns the worst severity of the findings of some kind on a port or a node, and the names of their alerts.
-// Pending alerts count as Watching.
+// findHealth returns the worst severity of the findings of some kind on a port or a node, and the names of their
+// alerts. Pending alerts count as Watching.
 func (f *Fabric) findHealth(e fabric.End, is func(check.Finding) bool) (h page.Health, alerts []string) {
 	h = page.OK
 	for _, x := range f.pending[e] {
