@@ -56,13 +56,23 @@ var (
 
 // What may be wrong with a link, by its ports.
 var (
-	gone     = maxBy(perLink, fabricOf.of("rdma_fabric_link_missing")) + " == 1"
+	gone = maxBy(ofLink, fabricOf.of("rdma_fabric_link_missing"))
+	// By their own names: the port may have another link.
+	chosenGone = maxBy(ofLink, fabricOf.of("rdma_fabric_link_missing", `end!="2"`, `node=~"$switch"`)+" or "+
+		fabricOf.of("rdma_fabric_link_missing", `end!="2"`, `neighbour=~"$switch"`))
 	apart    = maxBy(perLink, fabricOf.of("rdma_fabric_link_settings_differ")) + " == 1"
 	degraded = "(" + maxBy(perLink, fabricOf.of("rdma_fabric_port_rate_bytes_per_second")) + " < 0.99 * " +
 		maxBy(perLink, fabricOf.of("rdma_fabric_link_enabled_rate_bytes_per_second")) +
 		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_width_lanes")) + " < " + maxBy(perLink,
 		fabricOf.of("rdma_fabric_link_enabled_width_lanes")) +
-		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_fdr10")) + " == 0)"
+		" or " + maxBy(perLink, fabricOf.of("rdma_fabric_port_fdr10")) + " == 0 or " +
+		maxBy(perLink, fabricOf.of("rdma_fabric_port_rate_bytes_per_second")) + " < 1.04 * " +
+		maxBy(perLink, fabricOf.of("rdma_fabric_link_supported_rate_bytes_per_second")) + " / clamp_min(" +
+		maxBy(perLink, fabricOf.of("rdma_fabric_link_supported_width_lanes")) + ", 4) and on (" + perLink + ") " +
+		maxBy(perLink, uplinks) + ")"
+	uplinks = fabricOf.of("rdma_fabric_link_info") + " and on (" + perHost + ", neighbour_guid) " +
+		`label_replace(` + fabricOf.of("rdma_fabric_node_info", `node_type="switch"`) +
+		`, "neighbour_guid", "$1", "node_guid", "(.*)")`
 )
 
 func ofChosenLinks(expr string) string { return expr + " and on (" + perLink + ") " + chosenLinks }
@@ -91,7 +101,7 @@ func subnetCounts() []panel {
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " +
 		maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
 	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
-		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
+		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(chosenGone, links), bad},
 		count{
 			"Degraded", "links below the rate or width that both ends have enabled.",
 			orZero(ofChosenLinks(degraded), links), warning,
@@ -281,15 +291,15 @@ var linkColumns = []column{
 func wrongLinks() panel {
 	at := func(code, expr string) string { return code + " * (" + expr + ") ^ 0" }
 	rate := func(metric string) string {
-		return byLink("8 * " + maxBy(perLink, fabricOf.of(metric)) + " and on (" + perLink + ") (" + gone + " or " +
-			degraded + " or " + apart + ")")
+		return byLink("8 * " + maxBy(perLink, fabricOf.of(metric)) + " and on (" + perLink + ") (" + degraded + " or " +
+			apart + ")")
 	}
 	return panel{
 		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault",
 		noValue: "none, or no sweep has finished: see the counts",
 		text:    "Links of the chosen switches that are gone, degraded or set lower at one end, with both ends. A link between switches is one row.",
 		queries: []query{
-			{expr: byLink(at("3", gone) + " or " + at("2", degraded) + " or " + at("1", apart))},
+			{expr: at("3", chosenGone) + " or " + byLink(at("2", degraded)+" or "+at("1", apart))},
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 		},
@@ -312,7 +322,7 @@ func linkTable() panel {
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 			{expr: of("rdma_fabric_link_enabled_width_lanes")},
 			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen(badLink...)) + ")")},
-			{expr: of("rdma_fabric_link_missing")},
+			{expr: chosenGone},
 			{expr: rate("rdma_fabric_link_supported_rate_bytes_per_second")},
 			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen("rdma_fabric_port_transmit_discards_total")) + ")")},
 		},

@@ -134,8 +134,11 @@ func TestFabricReplay(t *testing.T) {
 			[]string{"RDMAFabricLinkErrors</", "lower settings"},
 		},
 		{
-			faultyFabric, 2, ": critical: 1 critical, 1 warning, 1 pending warning\n",
-			[]string{"RDMANoSubnetManager fabric", "RDMAFabricLinkDegraded leaf000/2 to node0001 mlx5_0/1"},
+			faultyFabric, 2, ": critical: 1 critical, 2 warnings, 1 pending warning\n",
+			[]string{
+				"RDMANoSubnetManager fabric", "RDMAFabricLinkDegraded leaf000/2 to node0001 mlx5_0/1",
+				"RDMAFabricLinkDegraded leaf001/4 to spine000/2",
+			},
 			[]string{
 				`<span class="word">Critical<`, "RDMANoSubnetManager", "leaf000/2 to node0001 mlx5_0/1", "<dt>Diagnose</dt>",
 				"the port named first answers and is DOWN", "Lower settings at one end of 1 link: leaf001/4 to spine000/2",

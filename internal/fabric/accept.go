@@ -13,44 +13,55 @@ import (
 
 var errNotSeen = errors.New("the fabric is not reachable at present: missing links and nodes cannot be determined")
 
-// accept removes what was taken away on purpose, and returns it: missing links by one of their ends (NODE/PORT) or all,
-// and unreachable nodes by name or GUID, with all their links. Nodes that no remaining link leads to are removed with
-// them. If any name is wrong, nothing is removed.
+// accept removes what was taken away or moved on purpose, and returns it: missing and rewired links by one of their
+// ends (NODE/PORT) or all, and unreachable nodes by name or GUID, with all their links. Nodes that no remaining link
+// leads to are removed with them. If any name is wrong, nothing is removed.
 func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string, err error) {
 	if f == nil {
 		return nil, errNotSeen
 	}
-	var ends []End
+	var links []*KnownLink
 	var nodes []GUID
 	for _, name := range names {
-		n, e, wrong := m.named(f, name)
-		nodes, ends, err = append(nodes, n...), append(ends, e...), errors.Join(err, wrong)
+		n, l, wrong := m.named(f, name)
+		nodes, links, err = append(nodes, n...), append(links, l...), errors.Join(err, wrong)
 	}
 	if err != nil {
 		return nil, err
 	}
 	of := m.endsOf()
 	for _, guid := range nodes {
-		ends = append(ends, of[guid]...)
+		links = append(links, m.linksOf(of[guid])...)
 	}
 	if all {
-		ends, nodes = append(ends, m.missing(f)...), sortedNodes(m.nodes)
+		for _, ends := range of {
+			links = append(links, m.acceptable(f, m.linksOf(ends))...)
+		}
+		nodes = sortedNodes(m.nodes)
 	}
-	forget := func(e End) {
-		if l, ok := m.links[e]; ok {
+	done := map[*KnownLink]bool{}
+	forget := func(links []*KnownLink) {
+		for i := 0; i < len(links); i++ { // links grows
+			l := links[i]
+			if done[l] {
+				continue
+			}
+			done[l] = true
 			a, b := l.A, l.B
 			if m.nodes[b.GUID].Type == mad.Switch && m.nodes[a.GUID].Type != mad.Switch {
 				a, b = b, a
 			}
 			forgotten = append(forgotten, fmt.Sprintf("%s to %s", m.name(a), m.name(b)))
-			delete(m.links, l.A)
-			delete(m.links, l.B)
 			nodes = append(nodes, l.A.GUID, l.B.GUID)
+			for _, k := range m.linksOf([]End{l.A, l.B}) { // what was rewired to this link would be missing without it
+				if m.isRewired(k) {
+					links = append(links, k)
+				}
+			}
+			m.remove(l)
 		}
 	}
-	for _, e := range ends {
-		forget(e)
-	}
+	forget(links)
 	held := m.held(f, of)
 	for i := 0; i < len(nodes); i++ { // nodes grows
 		guid := nodes[i]
@@ -58,15 +69,26 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 		if !ok || held[guid] {
 			continue
 		}
-		for _, e := range of[guid] {
-			forget(e)
-		}
+		forget(m.linksOf(of[guid]))
 		forgotten = append(forgotten, fmt.Sprintf("%s %s (%s)",
 			strings.ReplaceAll(n.Type.String(), "_", " "), n.Description, guid))
 		delete(m.nodes, guid)
 	}
 	slices.Sort(forgotten)
 	return forgotten, nil
+}
+
+// linksOf returns the links of ports.
+func (m *Memory) linksOf(ends []End) (out []*KnownLink) {
+	for _, e := range ends {
+		out = append(out, m.links[e]...)
+	}
+	return out
+}
+
+// acceptable returns the links that are missing or rewired.
+func (m *Memory) acceptable(f *Fabric, links []*KnownLink) []*KnownLink {
+	return slices.DeleteFunc(links, func(l *KnownLink) bool { return !m.isRewired(l) && !m.isMissing(f, l) })
 }
 
 // held returns the nodes that were reached, and those that may be reached over remaining links through switches. An
@@ -81,8 +103,11 @@ func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 		}
 		held[guid] = true
 		for _, e := range of[guid] {
-			if to, ok := m.other(e); ok && (m.nodes[guid].Type == mad.Switch || f.Port(e) != nil) {
-				queue = append(queue, to.GUID)
+			if m.nodes[guid].Type != mad.Switch && f.Port(e) == nil {
+				continue
+			}
+			for _, l := range m.links[e] {
+				queue = append(queue, l.Other(e).GUID)
 			}
 		}
 	}
@@ -111,8 +136,8 @@ func (m *Memory) called(name string) (out []GUID) {
 	return out
 }
 
-// named resolves a name: an unreachable node, or a port whose link is gone.
-func (m *Memory) named(f *Fabric, name string) (nodes []GUID, ends []End, err error) {
+// named resolves a name: an unreachable node, or a port with links that are missing or rewired.
+func (m *Memory) named(f *Fabric, name string) (nodes []GUID, links []*KnownLink, err error) {
 	if of := m.called(name); len(of) > 0 {
 		switch {
 		case len(of) > 1:
@@ -136,9 +161,9 @@ func (m *Memory) named(f *Fabric, name string) (nodes []GUID, ends []End, err er
 	case len(of) > 1:
 		return nil, nil, fmt.Errorf("%s: %d nodes have the name %s: use the GUID, GUID/PORT", name, len(of), name[:at])
 	}
-	e := End{of[0], port}
-	if !slices.Contains(m.missing(f), e) {
+	links = m.acceptable(f, m.linksOf([]End{{of[0], port}}))
+	if len(links) == 0 {
 		return nil, nil, fmt.Errorf("%s: the link of this port is not missing", name)
 	}
-	return nil, []End{e}, nil
+	return nil, links, nil
 }

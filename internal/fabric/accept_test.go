@@ -91,6 +91,105 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// TestAcceptWiring: a port is accepted with all its missing and rewired links, not with those of the ports at their
+// other ends.
+func TestAcceptWiring(t *testing.T) {
+	taken := func(s *subnet) { // a cable in the port of a dark host
+		s.unplug(End{1, 1})
+		s.unplug(End{1, 2})
+		s.connect(End{12, 1}, End{1, 1})
+	}
+	for name, tt := range map[string]struct {
+		changes   []func(*subnet)
+		names     []string
+		forgotten []string
+		left      []string // links that are missing or rewired afterwards
+		err       string
+	}{
+		"the port that was taken": {
+			[]func(*subnet){taken},
+			[]string{"leaf1/1"},
+			[]string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"},
+			[]string{"1/2 12/1"},
+			"",
+		},
+		"the dark host": {
+			[]func(*subnet){taken},
+			[]string{"gpu-11"},
+			[]string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"},
+			[]string{"1/2 12/1"},
+			"",
+		},
+		"the port that was left": {
+			[]func(*subnet){taken}, []string{"leaf1/2"}, []string{"leaf1/2 to gpu-12/1"}, []string{"1/1 11/1"}, "",
+		},
+		"the host that was moved": {
+			[]func(*subnet){taken}, []string{"gpu-12/1"}, []string{"leaf1/2 to gpu-12/1"}, []string{"1/1 11/1"}, "",
+		},
+		"all": {
+			[]func(*subnet){taken},
+			nil,
+			[]string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1", "leaf1/2 to gpu-12/1"},
+			nil, "",
+		},
+		"two links of a port": {
+			[]func(*subnet){taken, func(s *subnet) { s.unplug(End{1, 1}) }},
+			[]string{"leaf1/1"},
+			[]string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1", "leaf1/1 to gpu-12/1"},
+			[]string{"1/2 12/1"},
+			"",
+		},
+		"a port that is neither": {
+			[]func(*subnet){taken}, []string{"leaf1/3"}, nil, nil, "leaf1/3: the link of this port is not missing",
+		},
+		"swapped uplinks": {
+			[]func(*subnet){(*subnet).exchange},
+			[]string{"leaf1/3"},
+			[]string{"leaf1/3 to spine1/1"},
+			[]string{"1/4 4/1"},
+			"",
+		},
+		"swapped uplinks, one of which is gone": {
+			[]func(*subnet){(*subnet).exchange, func(s *subnet) { s.unplug(End{1, 3}) }},
+			[]string{"spine2/1"},
+			[]string{"leaf1/3 to spine1/1", "leaf1/3 to spine2/1", "leaf1/4 to spine2/1"},
+			nil, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leafSpine()
+				m := s.monitor()
+				m.Full = time.Minute
+				startMonitor(t, m)
+				for _, change := range tt.changes {
+					s.mu.Lock()
+					change(s)
+					s.mu.Unlock()
+					time.Sleep(time.Minute)
+					synctest.Wait()
+				}
+				got, err := m.Accept(t.Context(), tt.names, tt.names == nil)
+				if err != nil && err.Error() != tt.err || err == nil && tt.err != "" {
+					t.Fatal(err)
+				}
+				for i, text := range got { // GUIDs aside
+					got[i], _, _ = strings.Cut(text, " (")
+				}
+				if !slices.Equal(got, tt.forgotten) {
+					t.Errorf("forgotten %q, want %q", got, tt.forgotten)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				p := m.Picture()
+				if left := slices.Concat(namesOf(p.Missing), namesOf(p.Rewired)); err == nil && !slices.Equal(left, tt.left) {
+					t.Errorf("left %q, want %q", left, tt.left)
+				}
+			})
+		})
+	}
+}
+
 // TestAcceptBehind: nodes that only removed links led to are removed, nodes that a remaining link may lead to are not.
 func TestAcceptBehind(t *testing.T) {
 	hosts := []string{"channel adapter gpu-21", "channel adapter gpu-22", "leaf2/1 to gpu-21/1", "leaf2/2 to gpu-22/1"}

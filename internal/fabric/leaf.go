@@ -26,18 +26,25 @@ func (l *Leaf) Ratio() float64 {
 	return l.Down / l.Up
 }
 
+// uplink is a link at the port of a leaf.
+type uplink struct {
+	end  End
+	link *KnownLink
+}
+
 // leaves returns the leaf switches that have answered, by GUID. Expected are the uplinks of the site configuration, of
 // other switches the remembered ones.
 func (m *Memory) leaves(f *Fabric, c *site.Config) (out []Leaf) {
-	downs, ups := map[GUID][]End{}, map[GUID][]End{}
-	for e := range m.links {
-		to, _ := m.other(e)
-		switch {
-		case m.nodes[e.GUID].Type != mad.Switch || f.Nodes[e.GUID] == nil:
-		case m.nodes[to.GUID].Type == mad.Switch:
-			ups[e.GUID] = append(ups[e.GUID], e)
-		default:
-			downs[e.GUID] = append(downs[e.GUID], e)
+	downs, ups := map[GUID][]End{}, map[GUID][]uplink{}
+	for e, links := range m.links {
+		for _, l := range links {
+			switch {
+			case m.nodes[e.GUID].Type != mad.Switch || f.Nodes[e.GUID] == nil || m.isRewired(l):
+			case m.nodes[l.Other(e).GUID].Type == mad.Switch:
+				ups[e.GUID] = append(ups[e.GUID], uplink{e, l})
+			case l == m.latest(e):
+				downs[e.GUID] = append(downs[e.GUID], e)
+			}
 		}
 	}
 	for _, guid := range slices.Sorted(maps.Keys(downs)) {
@@ -51,13 +58,13 @@ func (m *Memory) leaves(f *Fabric, c *site.Config) (out []Leaf) {
 			}
 		}
 		up, unknown := 0, 0
-		for _, e := range ups[guid] {
+		for _, u := range ups[guid] {
+			e := u.end
 			p := f.Port(e)
-			to, _ := m.other(e)
 			switch {
 			case p == nil:
 				unknown++
-			case m.gone(f, e, to):
+			case m.gone(f, u.link, e):
 				l.Missing++
 			default:
 				up++

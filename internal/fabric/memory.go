@@ -24,6 +24,19 @@ type KnownNode struct {
 	Seen        time.Time    `json:"seen"` // last
 }
 
+// Latest returns the link that each port has or is expected to have.
+func (d Data) Latest() map[End]KnownLink {
+	out := map[End]KnownLink{}
+	for _, l := range d.Links {
+		for _, e := range []End{l.A, l.B} {
+			if known, ok := out[e]; !ok || l.Seen.After(known.Seen) {
+				out[e] = l
+			}
+		}
+	}
+	return out
+}
+
 // KnownLink is a link that was up.
 type KnownLink struct {
 	A    End       `json:"a"` // the lower one
@@ -31,63 +44,109 @@ type KnownLink struct {
 	Seen time.Time `json:"seen"` // last
 }
 
-// Memory holds the nodes and links of earlier sweeps. It is not safe for concurrent use: Monitor serialises access.
-type Memory struct {
-	nodes map[GUID]KnownNode
-	links map[End]KnownLink // from both ends
+// Other returns the far end of a link.
+func (l *KnownLink) Other(e End) End {
+	if l.A == e {
+		return l.B
+	}
+	return l.A
 }
 
-// NewMemory restores stored data. If a port has two links, the later one is used.
+func compareLinks(a, b KnownLink) int { return cmp.Or(a.A.compare(b.A), a.B.compare(b.B)) }
+
+// Memory holds the nodes and links of earlier sweeps. It is not safe for concurrent use: Monitor serialises access.
+//
+// A port may have several links: the latest is the one that it has or is expected to have. An end of a link is
+// elsewhere if its port has a later one. A link is missing until both ends are elsewhere; then it is rewired.
+type Memory struct {
+	nodes map[GUID]KnownNode
+	links map[End][]*KnownLink // from both ends, the latest first
+}
+
+// NewMemory restores stored data.
 func NewMemory(d Data) *Memory {
-	m := &Memory{nodes: map[GUID]KnownNode{}, links: map[End]KnownLink{}}
+	m := &Memory{nodes: map[GUID]KnownNode{}, links: map[End][]*KnownLink{}}
 	for _, n := range d.Nodes {
 		m.nodes[n.GUID] = n
 	}
 	links := slices.Clone(d.Links)
 	slices.SortStableFunc(links, func(a, b KnownLink) int { return a.Seen.Compare(b.Seen) })
 	for _, l := range links {
-		m.link(l)
+		if l.A != l.B {
+			m.link(l.A, l.B, l.Seen)
+		}
 	}
 	return m
 }
 
 // Data returns what is to be stored, sorted.
 func (m *Memory) Data() Data {
-	var d Data
+	d := Data{Links: m.linksWhere(func(*KnownLink) bool { return true })}
 	for _, guid := range sortedNodes(m.nodes) {
 		d.Nodes = append(d.Nodes, m.nodes[guid])
 	}
-	for e, l := range m.links {
-		if e == l.A {
-			d.Links = append(d.Links, l)
-		}
-	}
-	slices.SortFunc(d.Links, func(a, b KnownLink) int { return cmp.Or(a.A.compare(b.A), a.B.compare(b.B)) })
 	return d
 }
 
-// link adds a link and removes earlier links of its ends.
-func (m *Memory) link(l KnownLink) {
-	if l.B.compare(l.A) < 0 {
-		l.A, l.B = l.B, l.A
-	}
-	for _, e := range []End{l.A, l.B} {
-		if old, ok := m.links[e]; ok {
-			delete(m.links, old.A)
-			delete(m.links, old.B)
+// linksWhere returns the links that meet a condition, sorted.
+func (m *Memory) linksWhere(is func(l *KnownLink) bool) (out []KnownLink) {
+	for e, links := range m.links {
+		for _, l := range links {
+			if e == l.A && is(l) {
+				out = append(out, *l)
+			}
 		}
 	}
-	m.links[l.A], m.links[l.B] = l, l
+	slices.SortFunc(out, compareLinks)
+	return out
+}
+
+// link adds a link as the latest of its ends. It reports whether it was not that before, and returns the links that its
+// ends had since it was there before.
+func (m *Memory) link(a, b End, seen time.Time) (between []*KnownLink, changed bool) {
+	if b.compare(a) < 0 {
+		a, b = b, a
+	}
+	l := &KnownLink{A: a, B: b}
+	if i := slices.IndexFunc(m.links[a], func(k *KnownLink) bool { return k.B == b && k.A == a }); i >= 0 {
+		l = m.links[a][i]
+	}
+	l.Seen = seen
+	if m.latest(a) == l && m.latest(b) == l {
+		return nil, false
+	}
+	for _, e := range []End{a, b} {
+		i := max(0, slices.Index(m.links[e], l))
+		between = append(between, m.links[e][:i]...)
+		rest := slices.DeleteFunc(m.links[e], func(k *KnownLink) bool { return k == l })
+		m.links[e] = slices.Insert(rest, 0, l)
+	}
+	return between, true
+}
+
+// remove removes a link from both ends.
+func (m *Memory) remove(l *KnownLink) {
+	for _, e := range []End{l.A, l.B} {
+		m.links[e] = slices.DeleteFunc(m.links[e], func(k *KnownLink) bool { return k == l })
+		if len(m.links[e]) == 0 {
+			delete(m.links, e)
+		}
+	}
 }
 
 // Note adds the result of a sweep, and discards what was last seen before forget. It reports whether anything besides
 // times has changed and has to be stored.
 func (m *Memory) Note(f *Fabric, forget time.Time) bool {
-	nodes, links := len(m.nodes), maps.Clone(m.links)
+	// Times are those of the wall clock: the monotonic clock does not follow when that is set.
+	at, forget := f.At.Round(0), forget.Round(0)
+	if last := m.lastSeen(); last.After(at) {
+		m.Move(at.Sub(last)) // the clock was set back during a restart: the order of links stays
+	}
+	before := len(m.nodes)
 	changed := false
 	for guid, n := range f.Nodes {
 		before := m.nodes[guid]
-		now := KnownNode{GUID: guid, Type: n.Type, Description: n.Description, Ports: n.NumPorts, Seen: f.At}
+		now := KnownNode{GUID: guid, Type: n.Type, Description: n.Description, Ports: n.NumPorts, Seen: at}
 		if !n.named {
 			now.Description = before.Description
 		}
@@ -95,15 +154,38 @@ func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 		now.Seen = before.Seen
 		changed = changed || now != before
 	}
+	var between []*KnownLink
 	for a, b := range f.Links {
 		if a.compare(b) < 0 {
-			m.link(KnownLink{a, b, f.At})
+			k, is := m.link(a, b, at)
+			between, changed = append(between, k...), changed || is
+		}
+	}
+	for _, l := range between { // wired as before: no change to report
+		if m.isRewired(l) {
+			m.remove(l)
 		}
 	}
 	maps.DeleteFunc(m.nodes, func(_ GUID, n KnownNode) bool { return n.Seen.Before(forget) })
-	maps.DeleteFunc(m.links, func(_ End, l KnownLink) bool { return l.Seen.Before(forget) })
-	same := maps.EqualFunc(links, m.links, func(a, b KnownLink) bool { return a.A == b.A && a.B == b.B })
-	return changed || len(m.nodes) != nodes || !same
+	for _, links := range m.links {
+		for _, l := range slices.Clone(links) {
+			if l.Seen.Before(forget) {
+				m.remove(l)
+				changed = true
+			}
+		}
+	}
+	return changed || len(m.nodes) != before
+}
+
+// lastSeen is the time of the last sweep that has found anything.
+func (m *Memory) lastSeen() (out time.Time) {
+	for _, n := range m.nodes {
+		if n.Seen.After(out) {
+			out = n.Seen
+		}
+	}
+	return out
 }
 
 // Move moves all times with a wall clock that was set: otherwise nodes and links that are gone would be forgotten
@@ -113,43 +195,44 @@ func (m *Memory) Move(by time.Duration) {
 		n.Seen = n.Seen.Add(by)
 		m.nodes[guid] = n
 	}
-	for e, l := range m.links {
-		l.Seen = l.Seen.Add(by)
-		m.links[e] = l
+	for e, links := range m.links {
+		for _, l := range links {
+			if e == l.A {
+				l.Seen = l.Seen.Add(by)
+			}
+		}
 	}
 }
 
 // Had reports whether a port has or had a link.
-func (m *Memory) Had(e End) bool {
-	_, ok := m.links[e]
-	return ok
-}
+func (m *Memory) Had(e End) bool { return len(m.links[e]) > 0 }
 
-// other returns the far end of the remembered link of a port.
-func (m *Memory) other(e End) (End, bool) {
-	l, ok := m.links[e]
-	if l.A == e {
-		return l.B, ok
+// latest returns the link that a port has or is expected to have; nil: it had none.
+func (m *Memory) latest(e End) *KnownLink {
+	if links := m.links[e]; len(links) > 0 {
+		return links[0]
 	}
-	return l.A, ok
+	return nil
 }
 
-// missing returns the ends of links that are gone: a port at one end has answered, and is down or connected to another
-// port. A link whose far end does not answer is not missing.
-func (m *Memory) missing(f *Fabric) (out []End) {
-	for e := range m.links {
-		to, _ := m.other(e)
-		if m.gone(f, e, to) || m.gone(f, to, e) {
-			out = append(out, e)
-		}
-	}
-	slices.SortFunc(out, End.compare)
-	return out
+// isRewired reports whether both ends of a link have a later one.
+func (m *Memory) isRewired(l *KnownLink) bool { return m.latest(l.A) != l && m.latest(l.B) != l }
+
+// rewired returns the earlier links whose ends are both elsewhere.
+func (m *Memory) rewired() []KnownLink { return m.linksWhere(m.isRewired) }
+
+// missing returns the links that are gone: a port at one end has answered, and is down or elsewhere, and the other end
+// is not known to be elsewhere. A link whose far end does not answer is not missing.
+func (m *Memory) missing(f *Fabric) []KnownLink {
+	return m.linksWhere(func(l *KnownLink) bool { return m.isMissing(f, l) })
 }
 
-// gone reports whether the answer of a port shows that its link to another one is gone.
-func (m *Memory) gone(f *Fabric, e, to End) bool {
+func (m *Memory) isMissing(f *Fabric, l *KnownLink) bool {
+	return !m.isRewired(l) && (m.gone(f, l, l.A) || m.gone(f, l, l.B))
+}
+
+// gone reports whether the answer of the port at an end of a link shows that the link is gone.
+func (m *Memory) gone(f *Fabric, l *KnownLink, e End) bool {
 	p := f.Port(e)
-	now, linked := f.Links[e]
-	return p != nil && (!p.Info.Up() || linked && now != to)
+	return p != nil && (!p.Info.Up() || m.latest(e) != l)
 }

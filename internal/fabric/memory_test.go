@@ -14,35 +14,82 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// namesOf returns the names of ends: "1/3".
-func namesOf(ends []End) (out []string) {
-	for _, e := range ends {
-		out = append(out, fmt.Sprintf("%d/%d", e.GUID, e.Port))
+// namesOf returns the ends of links: "1/3 3/1".
+func namesOf(links []KnownLink) (out []string) {
+	for _, l := range links {
+		out = append(out, fmt.Sprintf("%d/%d %d/%d", l.A.GUID, l.A.Port, l.B.GUID, l.B.Port))
 	}
 	return out
 }
 
+// TestMissing: a link is missing until both ends are known to be elsewhere, and rewired from then on.
 func TestMissing(t *testing.T) {
+	swap := func(s *subnet) { // the cables of two hosts
+		s.unplug(End{1, 1})
+		s.unplug(End{1, 2})
+		s.connect(End{11, 1}, End{1, 2})
+		s.connect(End{12, 1}, End{1, 1})
+	}
+	taken := func(s *subnet) { // the port of host 11, by one that was not known
+		s.unplug(End{1, 1})
+		s.nodes[13] = &device{kind: mad.ChannelAdapter, name: "gpu-13", ports: map[int]*plug{}}
+		s.connect(End{13, 1}, End{1, 1})
+	}
+	toNewPort := func(s *subnet) {
+		s.unplug(End{1, 1})
+		s.connect(End{11, 1}, End{2, 5})
+	}
 	for _, tt := range []struct {
-		name   string
-		change func(*subnet)
-		want   []string
+		name    string
+		changes []func(*subnet) // one before each sweep
+		missing []string
+		rewired []string
 	}{
-		{"nothing", func(*subnet) {}, nil},
-		{"a host's link", func(s *subnet) { s.unplug(End{1, 1}) }, []string{"1/1", "11/1"}},
-		{"a link between switches", func(s *subnet) { s.unplug(End{1, 3}) }, []string{"1/3", "3/1"}},
-		{"a host that does not answer", func(s *subnet) { s.nodes[22].silent = true }, nil},
-		{"a switch hangs", func(s *subnet) { s.nodes[3].silent = true }, nil},
-		{"a host is plugged elsewhere", func(s *subnet) {
+		{"nothing", []func(*subnet){func(*subnet) {}}, nil, nil},
+		{"a host's link", []func(*subnet){func(s *subnet) { s.unplug(End{1, 1}) }}, []string{"1/1 11/1"}, nil},
+		{"a link between switches", []func(*subnet){func(s *subnet) { s.unplug(End{1, 3}) }}, []string{"1/3 3/1"}, nil},
+		{"a host that does not answer", []func(*subnet){func(s *subnet) { s.nodes[22].silent = true }}, nil, nil},
+		{"a switch hangs", []func(*subnet){func(s *subnet) { s.nodes[3].silent = true }}, nil, nil},
+		{"a host is moved to a new port", []func(*subnet){toNewPort}, []string{"1/1 11/1"}, nil},
+		{"a dark host, and a cable in its port", []func(*subnet){taken}, []string{"1/1 11/1"}, nil},
+		{"the new one hangs", []func(*subnet){taken, func(s *subnet) { s.nodes[13].silent = true }}, []string{"1/1 11/1"}, nil},
+		{"the new one is pulled", []func(*subnet){taken, func(s *subnet) { s.unplug(End{1, 1}) }}, []string{"1/1 11/1", "1/1 13/1"}, nil},
+		{"two cables in its port, one after the other", []func(*subnet){taken, func(s *subnet) {
 			s.unplug(End{1, 1})
-			s.connect(End{11, 1}, End{2, 5})
-		}, nil},
-		{"a host is plugged elsewhere, and another where it was", func(s *subnet) {
+			s.unplug(End{1, 2})
+			s.connect(End{12, 1}, End{1, 1})
+		}}, []string{"1/1 11/1", "1/1 13/1", "1/2 12/1"}, nil},
+		{"it returns to its port", []func(*subnet){taken, func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.connect(End{11, 1}, End{1, 1})
+		}}, []string{"1/1 13/1"}, nil},
+		{"moved, and the port in use again", []func(*subnet){toNewPort, func(s *subnet) {
+			s.nodes[1].ports[1] = nil
+			s.nodes[13] = &device{kind: mad.ChannelAdapter, name: "gpu-13", ports: map[int]*plug{}}
+			s.connect(End{13, 1}, End{1, 1})
+		}}, nil, []string{"1/1 11/1"}},
+		{"a host is plugged elsewhere, and another where it was", []func(*subnet){func(s *subnet) {
 			s.unplug(End{1, 1})
 			s.unplug(End{1, 2})
 			s.connect(End{11, 1}, End{1, 2})
-			s.nodes[1].ports[2].downed = 1
-		}, nil}, // host 12 has lost its link to the newcomer: its node is unreachable
+		}}, []string{"1/1 11/1", "1/2 12/1"}, nil},
+		{"two hosts are swapped", []func(*subnet){swap}, nil, []string{"1/1 11/1", "1/2 12/1"}},
+		{"and swapped back", []func(*subnet){swap, func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.unplug(End{1, 2})
+			s.connect(End{11, 1}, End{1, 1})
+			s.connect(End{12, 1}, End{1, 2})
+		}}, nil, nil},
+		{"and one is dark", []func(*subnet){swap, func(s *subnet) { s.unplug(End{1, 1}) }}, []string{"1/1 12/1"}, []string{"1/1 11/1", "1/2 12/1"}},
+		{"and a third", []func(*subnet){swap, func(s *subnet) {
+			for _, port := range []int{1, 2, 9} {
+				s.unplug(End{1, port})
+			}
+			s.connect(End{9, 1}, End{1, 1}) // sweeps
+			s.connect(End{11, 1}, End{1, 9})
+			s.connect(End{12, 1}, End{1, 2})
+		}}, nil, []string{"1/1 11/1", "1/9 9/1"}},
+		{"uplinks are swapped", []func(*subnet){func(s *subnet) { s.exchange() }}, nil, []string{"1/3 3/1", "1/4 4/1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -52,24 +99,75 @@ func TestMissing(t *testing.T) {
 				if !m.Note(f, f.At.Add(-time.Hour)) || m.Note(f, f.At.Add(-time.Hour)) {
 					t.Error("what is new is kept, what is not is not")
 				}
-				b, err := json.Marshal(m.Data())
-				if err != nil {
-					t.Fatal(err)
+				for _, change := range tt.changes {
+					time.Sleep(time.Minute)
+					change(s)
+					f = s.sweep(t, nil, Options{})
+					m.Note(f, f.At.Add(-time.Hour))
+					m = restarted(t, m)
 				}
-				var d Data
-				if err := json.Unmarshal(b, &d); err != nil {
-					t.Fatal(err)
+				if m.Note(f, f.At.Add(-time.Hour)) {
+					t.Error("the same sweep is a change")
 				}
-				m = NewMemory(d) // after a restart
-				tt.change(s)
-				f = s.sweep(t, f, Options{})
-				m.Note(f, f.At.Add(-time.Hour))
-				if got := namesOf(m.missing(f)); !slices.Equal(got, tt.want) {
-					t.Errorf("missing %v, want %v", got, tt.want)
+				if got := namesOf(m.missing(f)); !slices.Equal(got, tt.missing) {
+					t.Errorf("missing %v, want %v", got, tt.missing)
+				}
+				if got := namesOf(m.rewired()); !slices.Equal(got, tt.rewired) {
+					t.Errorf("rewired %v, want %v", got, tt.rewired)
 				}
 			})
 		})
 	}
+}
+
+// restarted returns a memory as a restart restores it.
+func restarted(t *testing.T, m *Memory) *Memory {
+	t.Helper()
+	b, err := json.Marshal(m.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Data
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	return NewMemory(d)
+}
+
+// TestClockSetAtRestart: a clock that is set back during a restart changes neither which link of a port is the latest
+// nor how long one that is gone is remembered.
+func TestClockSetAtRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leafSpine()
+		m := NewMemory(Data{})
+		f := s.sweep(t, nil, Options{})
+		m.Note(f, f.At.Add(-time.Hour))
+		time.Sleep(time.Minute)
+		s.exchange()
+		f = s.sweep(t, nil, Options{})
+		m.Note(f, f.At.Add(-time.Hour))
+		m = restarted(t, m)
+		s.unplug(End{1, 3}) // now to 4/1
+		for range 2 {
+			time.Sleep(time.Minute)
+			f = s.sweep(t, nil, Options{})
+			f.At = f.At.AddDate(-1, 0, 0)
+			m.Note(f, f.At.Add(-time.Hour))
+			if got := namesOf(m.missing(f)); !slices.Equal(got, []string{"1/3 4/1"}) {
+				t.Errorf("missing %v", got)
+			}
+			if got := namesOf(m.rewired()); !slices.Equal(got, []string{"1/3 3/1", "1/4 4/1"}) {
+				t.Errorf("rewired %v", got)
+			}
+		}
+		time.Sleep(time.Hour)
+		f = s.sweep(t, nil, Options{})
+		f.At = f.At.AddDate(-1, 0, 0)
+		m.Note(f, f.At.Add(-time.Hour))
+		if got := m.Data().Links; len(got) != 8 || m.rewired() != nil || m.missing(f) != nil {
+			t.Errorf("remembered for too long: %v", namesOf(got))
+		}
+	})
 }
 
 // TestNameUnanswered: a node whose NodeDescription does not answer in a full sweep keeps its remembered name.
@@ -160,7 +258,7 @@ func TestClockSet(t *testing.T) {
 	}
 }
 
-// FuzzMemory restores any stored file: what was restored can be stored again, and each port has one link.
+// FuzzMemory restores any stored file: what was restored can be stored again, and each link is there once.
 func FuzzMemory(f *testing.F) {
 	a, b := End{GUID: 1, Port: 1}, End{GUID: 2, Port: 9}
 	whole, err := json.Marshal(Data{
@@ -181,12 +279,12 @@ func FuzzMemory(f *testing.F) {
 		if again := NewMemory(once).Data(); !reflect.DeepEqual(once, again) {
 			t.Errorf("%+v became %+v", once, again)
 		}
-		used := map[End]bool{}
+		used := map[[2]End]bool{}
 		for _, l := range once.Links {
-			if used[l.A] || used[l.B] {
-				t.Errorf("two links at a port: %+v", once.Links)
+			if used[[2]End{l.A, l.B}] || l.B.compare(l.A) <= 0 {
+				t.Errorf("twice, or with both ends at one port: %+v", once.Links)
 			}
-			used[l.A], used[l.B] = true, true
+			used[[2]End{l.A, l.B}] = true
 		}
 	})
 }

@@ -52,7 +52,11 @@ var (
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3",
 		"1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
-	missing = absentBeside(ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers."), linkCount)
+	missing = absentBeside(desc("link_missing", exposition.Gauge, "", "PortInfo, and remembered links",
+		"1 for each end of a remembered link that is gone; the port may have another link. Absent while the link is up or neither end answers, and once both ends are elsewhere. system: the host at the neighbour.",
+		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "system", "end"), linkCount)
+	linkMoved   = absentBeside(desc("link_moved", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for a remembered link with one end connected elsewhere. moved: that end, NODE/PORT; now: the port at its far end.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
+	linkRewired = absentBeside(desc("link_rewired", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3, and remembered links", "1 for an earlier link with both ends connected elsewhere, until accepted. moved: the other end, NODE/PORT; now: the port at its far end.", "node_guid", "port", "neighbour_guid", "neighbour_port", "moved", "now"), linkCount)
 
 	stateID    = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical   = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
@@ -137,8 +141,8 @@ var fecBy = map[string]struct{ port, lane *exposition.Desc }{
 // Descs returns all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
-		nodeInfo, reached, linkInfo, missing, stateID, physical, rateBytes, widthLanes, fdr10, enRate, enWidth,
-		supRate, supWidth,
+		nodeInfo, reached, linkInfo, missing, linkMoved, linkRewired, stateID, physical, rateBytes, widthLanes, fdr10, enRate,
+		enWidth, supRate, supWidth,
 		differing, managers, smState, smRank, smActs, unanswers, nodeCount, linkCount, began, sweepDuration, every,
 		failed, requestsSent, timeouts,
 		fecInfo, details, full, chip, waitRatio, loop, loopCount, leafDown, leafUp, leafAll, leafLost,
@@ -182,9 +186,11 @@ func (s *emitter) all() {
 		n := s.m.nodes[guid]
 		s.Emit(nodeInfo, 1, guid.String(), n.Description, n.Type.String())
 	}
-	ends := slices.SortedFunc(maps.Keys(s.m.links), End.compare)
-	for _, e := range ends {
+	for _, e := range slices.SortedFunc(maps.Keys(s.m.links), End.compare) {
 		s.link(e)
+	}
+	for _, l := range s.m.Data().Links {
+		s.elsewhere(&l)
 	}
 	if s.f != nil {
 		s.found()
@@ -202,9 +208,9 @@ func (s *emitter) found() {
 			s.port(n, End{guid, number})
 		}
 	}
-	for _, e := range s.m.missing(s.f) {
-		if s.reported(e) {
-			s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port))
+	for _, l := range s.m.missing(s.f) {
+		for _, e := range []End{l.A, l.B} {
+			s.missing(&l, e)
 		}
 	}
 	s.loops()
@@ -237,9 +243,30 @@ func (s *emitter) nodes() {
 // reported reports whether a port has metrics: all ports of switches, and both ends of links without a switch. Adapters
 // are otherwise covered by the exporters of their hosts.
 func (s *emitter) reported(e End) bool {
-	to, linked := s.m.other(e)
-	return s.m.nodes[e.GUID].Type == mad.Switch || linked && s.m.nodes[to.GUID].Type != mad.Switch
+	l := s.m.latest(e)
+	return s.isSwitch(e) || l != nil && s.reports(l, e)
 }
+
+// reports reports whether a link has metrics at an end.
+func (s *emitter) reports(l *KnownLink, e End) bool { return s.isSwitch(e) || !s.isSwitch(l.Other(e)) }
+
+// first returns the end at which a link counts once.
+func (s *emitter) first(l *KnownLink) End {
+	if s.reports(l, l.A) {
+		return l.A
+	}
+	return l.B
+}
+
+// place returns the value of the label end.
+func (s *emitter) place(l *KnownLink, e End) string {
+	if s.first(l) == e {
+		return "1"
+	}
+	return "2"
+}
+
+func (s *emitter) isSwitch(e End) bool { return s.m.nodes[e.GUID].Type == mad.Switch }
 
 // counts reports whether there are counters of a port.
 func (s *emitter) counts(e End) bool {
@@ -250,19 +277,45 @@ func (s *emitter) counts(e End) bool {
 	return p != nil && p.Counters != nil
 }
 
-// link emits the names of both ends, also for links that are gone.
+// link emits the names of both ends, also for links that are gone. A port whose neighbour is connected elsewhere has
+// none.
 func (s *emitter) link(e End) {
-	reported := s.reported(e)
-	if !reported && !s.counts(e) {
+	l := s.m.latest(e)
+	to := l.Other(e)
+	if s.m.latest(to) != l || !s.reports(l, e) && !s.counts(e) {
 		return
 	}
-	to, _ := s.m.other(e)
-	end := "1"
-	if !reported || s.reported(to) && to.compare(e) < 0 {
-		end = "2"
-	}
 	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(),
-		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
+		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, s.place(l, e))
+}
+
+// missing emits an end of a link that is gone.
+func (s *emitter) missing(l *KnownLink, e End) {
+	if !s.reports(l, e) {
+		return
+	}
+	to, host := l.Other(e), ""
+	if words := strings.Fields(s.m.nodes[to.GUID].Description); len(words) > 0 && !s.isSwitch(to) {
+		host = words[0]
+	}
+	s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(),
+		strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, host, s.place(l, e))
+}
+
+// elsewhere emits a link one end of which, or both, is connected elsewhere.
+func (s *emitter) elsewhere(l *KnownLink) {
+	e := s.first(l)
+	to := l.Other(e)
+	at, far := s.m.latest(e).Other(e), s.m.latest(to).Other(to)
+	link := []string{e.GUID.String(), strconv.Itoa(e.Port), to.GUID.String(), strconv.Itoa(to.Port)}
+	switch {
+	case at != to && far != e:
+		s.Emit(linkRewired, 1, append(link, s.m.name(to), s.m.name(far))...)
+	case at != to:
+		s.Emit(linkMoved, 1, append(link, s.m.name(e), s.m.name(at))...)
+	case far != e:
+		s.Emit(linkMoved, 1, append(link, s.m.name(to), s.m.name(far))...)
+	}
 }
 
 // port emits the metrics of a port that has or had a link.

@@ -237,6 +237,7 @@ func (m *Monitor) publish() {
 	}
 	m.families = exposition.Merge(m.sink.End())
 	m.picture.Failed, m.picture.Known, m.picture.Stats = m.failed, m.Memory.Data(), stats
+	m.picture.Rewired = m.Memory.rewired()
 	if m.last != nil {
 		m.picture.Missing = m.Memory.missing(m.last)
 	}

@@ -74,11 +74,18 @@ func TestMetrics(t *testing.T) {
 			s.nodes[e.GUID].ports[e.Port].wait = 1 << 31
 		}
 		s.unplug(End{1, 1})
+		s.unplug(End{1, 2}) // moved
+		s.connect(End{12, 1}, End{1, 5})
+		s.unplug(End{2, 1}) // swapped
+		s.unplug(End{2, 2})
+		s.connect(End{21, 1}, End{2, 2})
+		s.connect(End{22, 1}, End{2, 1})
+		s.nodes[2].ports[1].downed, s.nodes[2].ports[2].downed = 1, 1
 		s.nodes[2].ports[2].enabled, s.nodes[2].ports[2].active = 1, 1
 		s.nodes[3].ports[1].active = 1
 		s.nodes[4].ports[1].mute = true
 		s.mu.Unlock()
-		time.Sleep(time.Minute + time.Second)
+		time.Sleep(time.Minute + 10*time.Second)
 		synctest.Wait()
 		got := m.text()
 		const golden = "testdata/fabric.prom"

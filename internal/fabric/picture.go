@@ -13,10 +13,11 @@ import (
 
 // Picture is the state of a fabric after a sweep. It does not change.
 type Picture struct {
-	Fabric  *Fabric // of the last sweep that did not fail; nil: none has finished
-	Failed  error   // of the sweep after that
-	Known   Data    // nodes and links that are remembered, those of Fabric among them
-	Missing []End   // ends of links that are gone
+	Fabric  *Fabric     // of the last sweep that did not fail; nil: none has finished
+	Failed  error       // of the sweep after that
+	Known   Data        // nodes and links that are remembered, those of Fabric among them
+	Missing []KnownLink // links that are gone
+	Rewired []KnownLink // earlier links whose ends both have a later one
 	// Risen are the counters that rose since a sweep of up to an hour ago, of ports that were ACTIVE at both times.
 	Risen map[End]perf.Counters
 	Since time.Time // of that sweep

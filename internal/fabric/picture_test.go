@@ -51,13 +51,13 @@ func TestPicture(t *testing.T) {
 			t.Errorf("%d losses in %s: those of before count", downed(), age)
 		}
 		change(func() { s.unplug(e) })
-		if got := m.Picture().Missing; len(got) != 2 || got[0] != e {
+		if got := m.Picture().Missing; len(got) != 1 || got[0].A != e {
 			t.Errorf("missing %v", got)
 		}
 		change(func() { s.nodes[9].silent = true })
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if p := m.Picture(); p.Failed == nil || p.Fabric == nil || len(p.Missing) != 2 {
+		if p := m.Picture(); p.Failed == nil || p.Fabric == nil || len(p.Missing) != 1 {
 			t.Errorf("after a failure: %+v", p)
 		}
 	})

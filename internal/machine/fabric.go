@@ -241,7 +241,7 @@ func (x *Fabric) Seen(*rounds.Picture) check.Seen {
 			}
 		}
 		for _, l := range p.Known.Links {
-			if f.Differs(l.A) {
+			if f.Links[l.A] == l.B && f.Differs(l.A) {
 				out.SlowerEnd = append(out.SlowerEnd, name(l.A)+" to "+name(l.B))
 			}
 		}

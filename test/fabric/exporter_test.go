@@ -107,17 +107,26 @@ func labels(sample string) map[string]string {
 // mlx5_0/1".
 func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 	names := map[string]string{}
+	nameOf := func(l map[string]string) string {
+		return fmt.Sprintf("%s/%s %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])
+	}
 	for sample := range m {
 		if strings.HasPrefix(sample, "rdma_fabric_link_info{") {
 			l := labels(sample)
-			names[l["node_guid"]+"/"+l["port"]] = fmt.Sprintf("%s/%s %s/%s",
-				l["node"], l["port"], l["neighbour"], l["neighbour_port"])
+			names[l["node_guid"]+"/"+l["port"]] = nameOf(l)
 		}
 	}
 	for sample, v := range m {
 		if strings.HasPrefix(sample, metric+"{") && ok(v) {
 			l := labels(sample)
-			out = append(out, names[l["node_guid"]+"/"+l["port"]])
+			name := names[l["node_guid"]+"/"+l["port"]]
+			switch {
+			case l["neighbour"] != "": // of a link that is missing: its own names
+				name = nameOf(l)
+			case l["moved"] != "":
+				name += ", " + l["moved"] + " to " + l["now"]
+			}
+			out = append(out, name)
 		}
 	}
 	slices.Sort(out)

@@ -255,6 +255,48 @@ func TestMemory(t *testing.T) {
 	compareLists(t, "unreachable", m.unreachable())
 }
 
+// TestWiring: swapped cables are new wiring, until they are put back. A dark host stays missing while its port has
+// another link, until it is accepted.
+func TestWiring(t *testing.T) {
+	s := simulate(t, tree{2, 2, 4})
+	s.manage(t)
+	e := s.export(t, "--fabric.interval=1s")
+	e.next(t).healthy(t, s.tree)
+	// plug connects the cables of two ports of the second leaf to two hosts.
+	plug := func(one, other int) {
+		for _, port := range []int{1, 2} {
+			s.do(t, "Unlink %q[%d]", leafName(1), port)
+		}
+		s.do(t, "Link %q[1] %q[1]", leafName(1), hostName(one))
+		s.do(t, "Link %q[2] %q[1]", leafName(1), hostName(other))
+		s.active(t, 2*s.links())
+	}
+	plug(5, 4)
+	m := e.next(t)
+	compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive))
+	compareLists(t, "rewired", m.ends("rdma_fabric_link_rewired", positive),
+		"leaf001/1 node0005 mlx5_0/1, node0004 mlx5_0/1 to leaf001/2",
+		"leaf001/2 node0004 mlx5_0/1, node0005 mlx5_0/1 to leaf001/1")
+	plug(4, 5)
+	m = e.next(t)
+	m.healthy(t, s.tree)
+	compareLists(t, "put back", m.ends("rdma_fabric_link_rewired", positive))
+
+	s.do(t, "Unlink %q[1]", leafName(1))
+	s.do(t, "Unlink %q[2]", leafName(1))
+	s.do(t, "Link %q[1] %q[1]", leafName(1), hostName(5))
+	s.active(t, 2*s.links()-2)
+	m = e.next(t)
+	compareLists(t, "gone", m.ends("rdma_fabric_link_missing", positive),
+		"leaf001/1 node0004 mlx5_0/1", "leaf001/2 node0005 mlx5_0/1")
+	compareLists(t, "there", m.ends("rdma_fabric_link_moved", positive),
+		"leaf001/1 node0005 mlx5_0/1, leaf001/1 to node0005 mlx5_0/1", ", node0005 mlx5_0/1 to leaf001/1")
+	if out, err := s.accept("leaf001/1"); err != nil || !strings.Contains(out, "leaf001/1 to node0004 mlx5_0/1\n") {
+		t.Errorf("%v, %s", err, out)
+	}
+	compareLists(t, "accepted", e.next(t).ends("rdma_fabric_link_missing", positive), "leaf001/2 node0005 mlx5_0/1")
+}
+
 // TestNoPort: a failed sweep is reported, and so is a recovered one.
 func TestNoPort(t *testing.T) {
 	s := simulate(t, tree{1, 2, 2})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -157,12 +158,20 @@ var nodeSeries = []series[*node]{
 
 func ofLink(l *link) []string { return []string{"node_guid", l.at.guid, "port", strconv.Itoa(l.port)} }
 
+func ofEnds(l *link) []string {
+	return append(ofLink(l), "node", l.at.name, "neighbour_guid", l.to.guid, "neighbour_port", strconv.Itoa(l.toPort),
+		"neighbour", l.to.name, "end", l.end)
+}
+
 var linkSeries = []series[*link]{
-	{"rdma_fabric_link_info", func(l *link) []string {
-		return append(ofLink(l), "node", l.at.name, "neighbour_guid", l.to.guid, "neighbour_port", strconv.Itoa(l.toPort),
-			"neighbour", l.to.name, "end", l.end)
-	}, func(*link, time.Duration) float64 { return 1 }},
-	{"rdma_fabric_link_missing", ofLink, func(l *link, _ time.Duration) float64 { return only(l.missing, 1) }},
+	{"rdma_fabric_link_info", ofEnds, func(*link, time.Duration) float64 { return 1 }},
+	{"rdma_fabric_link_missing", func(l *link) []string {
+		if l.to.kind == "switch" {
+			return ofEnds(l)
+		}
+		host, _, _ := strings.Cut(l.to.name, " ")
+		return append(ofEnds(l), "system", host)
+	}, func(l *link, _ time.Duration) float64 { return only(l.missing, 1) }},
 	{"rdma_fabric_port_state_id", ofLink, func(l *link, _ time.Duration) float64 { return l.state }},
 	{"rdma_fabric_port_link_downed_total", ofLink, func(l *link, _ time.Duration) float64 { return l.count }},
 }

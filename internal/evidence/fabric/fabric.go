@@ -16,6 +16,7 @@ var Faults = fault.Kinds{
 	"fabric_link_degraded/gone":        {Write: linkGone},
 	"fabric_link_degraded/rate":        {Write: linkBelowRate},
 	"fabric_link_degraded/flapping":    {Write: linkFlaps},
+	"fabric_link_degraded/rewired":     {Write: linkRewired},
 	"fabric_link_errors/symbols":       {Write: fabricErrors(`perfquery -x "$lid" $PORT ; perfquery "$lid" $PORT`, "symbol_errors", "link_error_recoveries", "fec_uncorrectable_blocks")},
 	"fabric_link_errors/errors":        {Write: fabricErrors(`perfquery -x "$lid" $PORT ; perfquery "$lid" $PORT`, "symbol_errors", "link_error_recoveries")},
 	"fabric_link_errors/receive":       {Write: fabricErrors(`perfquery --rcverr "$lid" $PORT`, "receive_errors", "receive_remote_physical_errors")},
@@ -71,8 +72,7 @@ func linkGone(f *fault.Fault) fault.Text {
 		t.Diagnose = inFabric(f, lidOfPort+`smpquery portinfo "$lid" $PORT | grep Link`)
 		return t
 	}
-	names := words.Map(f.Rows(`rdma_fabric_link_info{end="1",$host} and on (node_guid, port) rdma_fabric_link_missing{$host}`,
-		"node", "port"), func(s fault.Sample) string {
+	names := words.Map(f.Rows(`rdma_fabric_link_missing{end="1",$host}`, "node", "port"), func(s fault.Sample) string {
 		l := s.Labels
 		return fmt.Sprintf("%s/%s to %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])
 	})
@@ -83,6 +83,19 @@ func linkGone(f *fault.Fault) fault.Text {
 	t.Evidence = append(t.Evidence, fault.Line{Name: "Missing", Text: strings.Join(names, ", ") + "."})
 	t.Diagnose = "iblinkinfo -l | grep -i down"
 	return t
+}
+
+func linkRewired(f *fault.Fault) fault.Text {
+	var e fault.Lines
+	for _, s := range f.Rows(`rdma_fabric_link_rewired{$link}`, "moved") {
+		at := f.LabelOf(`rdma_fabric_link_info{$link}`, "node")
+		e.Add("Before", fmt.Sprintf("%s to %s, which is now connected to %s.",
+			words.Join("/", at, s.Labels["port"]), s.Labels["moved"], s.Labels["now"]))
+	}
+	return fault.Text{
+		Evidence: e, Diagnose: inFabric(f, `ibnetdiscover | awk -v RS= '/-$GUID"\t/' | grep '^\[$PORT\]'`),
+		DrainReason: "The link is up, and jobs go on.",
+	}
 }
 
 func linkBelowRate(f *fault.Fault) fault.Text {
@@ -98,11 +111,19 @@ func linkBelowRate(f *fault.Fault) fault.Text {
 	enabled := gigabits("rdma_fabric_link_enabled_rate_bytes_per_second")
 	e.AddKnown("Rate", rate, lanes("rdma_fabric_port_width_lanes")+".")
 	e.AddKnown("Enabled at both ends", enabled, lanes("rdma_fabric_link_enabled_width_lanes")+".")
+	limit := enabled
+	if rate == enabled {
+		supported := gigabits("rdma_fabric_link_supported_rate_bytes_per_second")
+		e.AddKnown("Supported by both ends", supported, lanes("rdma_fabric_link_supported_width_lanes")+".")
+		if supported != "" && supported != enabled {
+			limit = "a quarter of " + supported
+		}
+	}
 	if v, ok := f.Number(`rdma_fabric_port_fdr10{$link}`); ok && v == 0 {
 		e.Add("FDR10", "enabled at both ends, not in use.")
 	}
 	return fault.Text{
-		Evidence: e, Measured: rate, Limit: enabled,
+		Evidence: e, Measured: rate, Limit: limit,
 		Diagnose:    inFabric(f, lidOfPort+`smpquery portinfo "$lid" $PORT | grep Link`),
 		DrainReason: "The link carries data at a lower rate, and jobs at its ends go on.",
 	}

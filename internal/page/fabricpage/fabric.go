@@ -55,6 +55,8 @@ type Fabric struct {
 	findings  map[fabric.End][]check.Finding // groupByPort
 	pending   map[fabric.End][]check.Finding
 	picture   *fabric.Picture
+	latest    map[fabric.End]fabric.KnownLink // of each port
+	former    map[fabric.End]bool             // ports with another link that is missing
 	nameNodes map[fabric.GUID]string
 }
 
@@ -192,7 +194,7 @@ func (f *Fabric) addSwitches() {
 				GUID: n.GUID.String(), Node: f.nameNodes[n.GUID], Reachable: f.isReached(n.GUID), Ports: n.Ports,
 				Problems: map[string]int{},
 			}
-			s.Health, s.Alerts = f.findHealth(fabric.End{GUID: n.GUID})
+			s.Health, s.Alerts = f.findHealth(fabric.End{GUID: n.GUID}, func(check.Finding) bool { return true })
 			if s.Health == page.OK && (!s.Reachable || !page.IsEvaluated(f.in.Report)) {
 				s.Health = page.NotEvaluated
 			}

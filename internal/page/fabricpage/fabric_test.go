@@ -84,7 +84,35 @@ func unplug(p *fabric.Picture, leaf, port int) {
 	if p.Fabric.Nodes[to.GUID].Type == mad.ChannelAdapter {
 		delete(p.Fabric.Nodes, to.GUID)
 	}
-	p.Missing = append(p.Missing, e, to)
+	p.Missing = append(p.Missing, fabric.KnownLink{A: e, B: to}, fabric.KnownLink{A: to, B: e})
+}
+
+// takePort unplugs the cable of a port of a leaf, and puts that of a new host into it.
+func takePort(p *fabric.Picture, leaf, port int) {
+	e := fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: port}
+	up := *p.Fabric.Port(e)
+	to := fabric.End{GUID: 0x99999, Port: 1}
+	unplug(p, leaf, port)
+	p.Fabric.Port(e).Info = up.Info
+	p.Fabric.Nodes[to.GUID] = &fabric.Node{
+		GUID: to.GUID, Type: mad.ChannelAdapter, NumPorts: 1, Ports: map[int]*fabric.Port{1: &up},
+	}
+	p.Fabric.Links[e], p.Fabric.Links[to] = to, e
+	p.Known.Nodes = append(p.Known.Nodes,
+		fabric.KnownNode{GUID: to.GUID, Type: mad.ChannelAdapter, Description: "new mlx5_0", Ports: 1})
+	p.Known.Links = append(p.Known.Links, fabric.KnownLink{A: e, B: to, Seen: pagetest.Now().Add(time.Minute)})
+}
+
+// swapPorts swaps the cables of two ports of a leaf.
+func swapPorts(p *fabric.Picture, leaf, one, other int) {
+	guid := fabric.GUID(0x2000 + leaf)
+	a, b := fabric.End{GUID: guid, Port: one}, fabric.End{GUID: guid, Port: other}
+	toA, toB := p.Fabric.Links[a], p.Fabric.Links[b]
+	p.Rewired = append(p.Rewired, fabric.KnownLink{A: toA, B: a}, fabric.KnownLink{A: toB, B: b})
+	for _, l := range [][2]fabric.End{{a, toB}, {b, toA}} {
+		p.Fabric.Links[l[0]], p.Fabric.Links[l[1]] = l[1], l[0]
+		p.Known.Links = append(p.Known.Links, fabric.KnownLink{A: l[0], B: l[1], Seen: pagetest.Now().Add(time.Minute)})
+	}
 }
 
 // newInput returns the input for a fabric with some findings.
@@ -170,6 +198,20 @@ func TestFabricPage(t *testing.T) {
 			[]string{"RDMAFabricLinkDegraded", "1 warning finding.", `<span class="where">there</span>`, "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Unreachable nodes", "channel adapter gpu-0000 mlx5_1", "host to leaf: 8 links, 1 gone"},
 			[]string{"gone", "DOWN, Polling"},
 		},
+		"a cable in the port of one that is gone": {
+			func(p *fabric.Picture) { takePort(p, 0, 2) },
+			[]check.Finding{degraded("gone", leaf0, "2")},
+			"Warning",
+			[]string{"leaf000/2</a><small>now connected to new mlx5_0/1", "gpu-0000 mlx5_1/1", "1 gone", "8 adapters"},
+			[]string{"gone", "now connected to new mlx5_0/1", `data-label="Far end">new mlx5_0/1`},
+		},
+		"rewired": {
+			func(p *fabric.Picture) { swapPorts(p, 0, 1, 2) },
+			[]check.Finding{on("info", "RDMAFabricLinkDegraded", "fabric_link_degraded", "rewired", "node_guid", leaf0, "port", "1")},
+			"Info",
+			[]string{"host to leaf: 8 links, 1 rewired", "12 links."},
+			[]string{"rewired"},
+		},
 		"gone with a host": {
 			func(p *fabric.Picture) { unplug(p, 0, 1); unplug(p, 0, 2) },
 			[]check.Finding{on("warning", "RDMAFabricLinkDegraded", "fabric_link_degraded", "gone", "scope", "host", "system", "gpu-0000")},
@@ -198,7 +240,8 @@ func TestFabricPage(t *testing.T) {
 		"a switch": {
 			func(p *fabric.Picture) {
 				delete(p.Fabric.Nodes, 0x3000)
-				p.Missing = append(p.Missing, fabric.End{GUID: 0x2000, Port: 5}, fabric.End{GUID: 0x3000, Port: 1})
+				a, b := fabric.End{GUID: 0x2000, Port: 5}, fabric.End{GUID: 0x3000, Port: 1}
+				p.Missing = append(p.Missing, fabric.KnownLink{A: a, B: b})
 			},
 			[]check.Finding{on("critical", "RDMAFabricSwitchUnreachable", "fabric_switch_unreachable", "switch", "scope", "switch", "node_guid", "0000:0000:0000:3000")},
 			"Critical",

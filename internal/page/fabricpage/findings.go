@@ -28,6 +28,7 @@ var problems = []problem{
 	{"receive_errors", []string{"fabric_link_errors/receive"}, "with packet errors"},
 	{"bit_errors", []string{"fabric_link_errors/ber"}, "with bit errors"},
 	{"port_counters", []string{"fabric_link_errors/counters"}, "with discards or waiting"},
+	{"rewired", []string{"fabric_link_degraded/rewired"}, "rewired"},
 	{settingsDiffer, nil, "with lower settings at one end"},
 	{unreachableSwitch, nil, "to an unreachable switch"},
 }
@@ -72,14 +73,19 @@ func groupByPort(findings []check.Finding) map[fabric.End][]check.Finding {
 	return out
 }
 
-// findHealth returns the worst severity of the findings on a port or a node, and the names of their alerts. Pending
-// alerts count as Watching.
-func (f *Fabric) findHealth(e fabric.End) (h page.Health, alerts []string) {
+// findHealth returns the worst severity of the findings of some kind on a port or a node, and the names of their
+// alerts. Pending alerts count as Watching.
+func (f *Fabric) findHealth(e fabric.End, is func(check.Finding) bool) (h page.Health, alerts []string) {
 	h = page.OK
 	for _, x := range f.pending[e] {
-		h = page.Worst(h, page.PendingHealth(page.Health(x.Severity)))
+		if is(x) {
+			h = page.Worst(h, page.PendingHealth(page.Health(x.Severity)))
+		}
 	}
 	for _, x := range f.findings[e] {
+		if !is(x) {
+			continue
+		}
 		h = page.Worst(h, page.Health(x.Severity))
 		if !slices.Contains(alerts, x.Alert) {
 			alerts = append(alerts, x.Alert)
@@ -95,13 +101,18 @@ func (l *Link) evaluate(f *Fabric, gone, differs, lost bool) {
 		l.Health = page.NotEvaluated
 	}
 	for i := range l.Ends {
-		h, alerts := f.findHealth(l.Ends[i].end)
+		e := &l.Ends[i]
+		// Of a port with a link and one that is missing, the alert says which.
+		is := func(x check.Finding) bool { return !f.former[e.end] || (problemOf(x) == linkGone) == (e.Now != "") }
+		h, alerts := f.findHealth(e.end, is)
 		if h != page.OK {
 			l.Health = page.Worst(l.Health, h)
 		}
 		l.Alerts = append(l.Alerts, alerts...)
-		for _, x := range f.findings[l.Ends[i].end] {
-			l.raiseProblem(problemOf(x))
+		for _, x := range f.findings[e.end] {
+			if is(x) {
+				l.raiseProblem(problemOf(x))
+			}
 		}
 	}
 	slices.Sort(l.Alerts)

@@ -2,6 +2,7 @@ package fabricpage
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"rdma_exporter/internal/fabric"
@@ -37,6 +38,8 @@ type LinkEnd struct {
 	Utilisation *float64 `json:"transmit_utilisation_ratio,omitempty"`
 	// Wait is the share of that time in which it had data to send and sent none.
 	Wait *float64 `json:"transmit_wait_ratio,omitempty"`
+	// Now is the port, as NODE/PORT, that this one is connected to instead. State and counters are those of that link.
+	Now string `json:"now,omitempty"`
 
 	end fabric.End
 }
@@ -92,22 +95,29 @@ func (f *Fabric) addLinks() {
 	for _, n := range f.picture.Known.Nodes {
 		types[n.GUID] = n.Type
 	}
-	missing := map[fabric.End]bool{}
-	for _, e := range f.picture.Missing {
-		missing[e] = true
+	missing := endsOf(f.picture.Missing)
+	f.latest, f.former = f.picture.Known.Latest(), map[fabric.End]bool{}
+	for _, l := range f.picture.Missing {
+		for _, e := range []fabric.End{l.A, l.B} {
+			now := f.latest[e]
+			f.former[e] = f.former[e] || now.Other(e) != l.Other(e)
+		}
 	}
-	for _, k := range f.picture.Known.Links {
+	for _, k := range f.links() {
 		a, b := k.A, k.B
 		if types[b.GUID] == mad.Switch && types[a.GUID] != mad.Switch {
 			a, b = b, a
 		}
-		l := Link{Ends: [2]LinkEnd{f.newEnd(a, types), f.newEnd(b, types)}}
+		l := Link{Ends: [2]LinkEnd{f.newEnd(a, k, types), f.newEnd(b, k, types)}}
 		l.Health = page.NotEvaluated
 		if f.picture.Fabric != nil {
-			f.setRates(&l, a)
+			gone := missing[[2]fabric.End{k.A, k.B}]
+			if !gone {
+				f.setRates(&l, a)
+			}
 			lost := slices.ContainsFunc(l.Ends[:],
 				func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.isReached(x.end.GUID) })
-			l.evaluate(f, missing[a], f.picture.Fabric.Differs(a), lost)
+			l.evaluate(f, gone, !gone && f.picture.Fabric.Differs(a), lost)
 		}
 		f.Links = append(f.Links, l)
 	}
@@ -117,9 +127,30 @@ func (f *Fabric) addLinks() {
 	})
 }
 
+// links returns the remembered links without those that others have replaced at both ends.
+func (f *Fabric) links() []fabric.KnownLink {
+	rewired := endsOf(f.picture.Rewired)
+	return slices.DeleteFunc(slices.Clone(f.picture.Known.Links),
+		func(l fabric.KnownLink) bool { return rewired[[2]fabric.End{l.A, l.B}] })
+}
+
+// endsOf returns the ends of links.
+func endsOf(links []fabric.KnownLink) map[[2]fabric.End]bool {
+	out := map[[2]fabric.End]bool{}
+	for _, l := range links {
+		out[[2]fabric.End{l.A, l.B}] = true
+	}
+	return out
+}
+
 // newEnd returns the port at an end of a link.
-func (f *Fabric) newEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkEnd {
+func (f *Fabric) newEnd(e fabric.End, of fabric.KnownLink, types map[fabric.GUID]mad.NodeType) LinkEnd {
 	out := LinkEnd{GUID: e.GUID.String(), Node: f.nameNodes[e.GUID], Type: types[e.GUID].String(), Port: e.Port, end: e}
+	if now := f.latest[e]; now.Other(e) != of.Other(e) {
+		to := now.Other(e)
+		out.Now = fmt.Sprintf("%s/%d", f.nameNodes[to.GUID], to.Port)
+		return out
+	}
 	if f.picture.Fabric == nil {
 		return out
 	}

@@ -207,7 +207,7 @@ const aggregation = "Aggregation Node"
 // does not move a switch.
 func (f *Fabric) findTiers() map[fabric.GUID]int {
 	next := map[fabric.GUID][]fabric.GUID{}
-	for _, l := range f.picture.Known.Links {
+	for _, l := range f.links() {
 		next[l.A.GUID] = append(next[l.A.GUID], l.B.GUID)
 		next[l.B.GUID] = append(next[l.B.GUID], l.A.GUID)
 	}

@@ -58,6 +58,9 @@ func (e *LinkEnd) describe(base string) endText {
 		e.Physical != snapshot.PhysicalStates[snapshot.PhysicalLinkUp]) {
 		out.State = words.Join(", ", e.State, e.Physical)
 	}
+	if e.Now != "" {
+		out.State = "now connected to " + e.Now
+	}
 	return out
 }
 
@@ -67,6 +70,9 @@ func (l *Link) rateCell() page.Cell {
 		return page.Cell{Text: l.Does.describe()}
 	}
 	for i := range l.Ends {
+		if l.Ends[i].Now != "" {
+			return page.NotApplicable
+		}
 		if s := l.Ends[i].State; s != "" && s != snapshot.PortStates[snapshot.PortActive] {
 			return page.NotApplicable
 		}
@@ -103,14 +109,16 @@ type portRow struct {
 	Totals         string // of counters that did not rise
 }
 
-// listPorts returns the rows of all ports of a switch that answers, else of those that had links.
+// listPorts returns the rows of all ports of a switch that answers, else of those that had links. A port that was
+// connected elsewhere has a row for each link.
 func (f *Fabric) listPorts(guid, base string) (out []portRow) {
-	links := map[fabric.End]*Link{}
+	links := map[fabric.End][]*Link{}
 	most, id := 0, fabric.GUID(0)
 	for i := range f.Links {
 		for _, e := range f.Links[i].Ends {
 			if e.GUID == guid {
-				links[e.end], id, most = &f.Links[i], e.end.GUID, max(most, e.Port)
+				links[e.end] = append(links[e.end], &f.Links[i])
+				id, most = e.end.GUID, max(most, e.Port)
 			}
 		}
 	}
@@ -121,8 +129,12 @@ func (f *Fabric) listPorts(guid, base string) (out []portRow) {
 	}
 	for number := 1; number <= most; number++ {
 		e := fabric.End{GUID: id, Port: number}
-		if p, l := f.findPort(e), links[e]; p != nil || l != nil {
+		p := f.findPort(e)
+		for _, l := range links[e] {
 			out = append(out, f.newPortRow(e, p, l, base))
+		}
+		if p != nil && links[e] == nil {
+			out = append(out, f.newPortRow(e, p, nil, base))
 		}
 	}
 	return out
@@ -148,12 +160,16 @@ func (f *Fabric) newPortRow(e fabric.End, p *fabric.Port, l *Link, base string) 
 		out.State = words.Join(", ", snapshot.NameOf(snapshot.PortStates, &state),
 			snapshot.NameOf(snapshot.PhysicalStates, &physical))
 	}
-	switch {
-	case l == nil:
-	case l.Ends[1].end == e:
-		out.linkRow = f.newLinkRow(l, &l.Ends[1], &l.Ends[0], base)
-	default:
-		out.linkRow = f.newLinkRow(l, &l.Ends[0], &l.Ends[1], base)
+	if l == nil {
+		return out
+	}
+	near, far := &l.Ends[0], &l.Ends[1]
+	if far.end == e {
+		near, far = far, near
+	}
+	out.linkRow = f.newLinkRow(l, near, far, base)
+	if near.Now != "" {
+		out.State, out.Traffic, out.Totals = out.Near.State, "", ""
 	}
 	return out
 }
