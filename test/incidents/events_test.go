@@ -92,7 +92,7 @@ func loseGPU(host, gpu int) func(*fleet) {
 		g := f.host(host).gpus[gpu]
 		g.lost, g.lastXID = true, 79
 		g.xids++
-		f.clusters[0].job.fail(f.now)
+		f.clusters[0].jobs[0].fail(f.now)
 	}
 }
 
@@ -145,7 +145,7 @@ func load(hosts ...int) func(*fleet) {
 func drain(hosts ...int) func(*fleet) {
 	return func(f *fleet) {
 		each(func(_ *fleet, h *fleetHost) { h.drained = true }, hosts...)(f)
-		f.clusters[0].job.start(f.clusters[0])
+		f.clusters[0].jobs[0].start(f.clusters[0])
 	}
 }
 
