@@ -99,12 +99,14 @@ type fleetHost struct {
 	unloaded    bool          // the driver
 	maintenance bool
 	drained     bool // no job is started on it
+	announced   time.Duration // end of its maintenance
 	pod         int
 	recording   *recording
 	scrapeTarget
 }
 
 type fleetGPU struct {
+	host    *fleetHost // of a recording
 	index   int
 	uuid    string
 	lost    bool // does not answer on PCIe
@@ -134,6 +136,7 @@ type port struct {
 	starved  float64 // part of the traffic of its job that it does not carry
 	lossy    float64 // packets that are retransmitted by those that are transmitted
 	notified float64 // congestion notifications a second beyond those of its job
+	noise    float64 // errors before FEC, by bits, beyond goodBER
 	errors   float64 // symbol errors a second
 	corrupt  float64 // blocks a second that FEC does not correct
 
@@ -292,7 +295,7 @@ func (p *port) step(now time.Duration) {
 		p.counts[pauseReceive] += max(p.paused, 0.01) * seconds
 		p.counts[symbolErrors] += p.errors * seconds
 		p.counts[uncorrectable] += p.corrupt * seconds
-		p.counts[correctedBits] += goodBER * 8 * p.rate * seconds
+		p.counts[correctedBits] += (goodBER + p.noise) * 8 * p.rate * seconds
 	}
 }
 

@@ -46,7 +46,7 @@ var facts = []string{
 	"rdma_port_expected_width_lanes", "rdma_scrape_collector_success",
 }
 
-// play reads recordings of machines: metrics that a rule reads.
+// readRecordings reads recordings of machines: metrics that a rule reads.
 func readRecordings(t *testing.T, specs ...spec) {
 	t.Helper()
 	read := readByRules(t)
@@ -121,10 +121,18 @@ func newRecording(t *testing.T, text string, read map[string]bool) *recording {
 	return r
 }
 
-// bindRecording makes the samples that the tables do not have.
+// bindRecording makes the samples that the tables above do not have.
 func (h *fleetHost) bindRecording(i identity) {
-	if h.recording == nil {
-		return
+	h.samples = append(h.samples, bind(i, recordedHostSeries, h)...)
+	for _, p := range h.ports {
+		h.samples = append(h.samples, bind(i, recordedPortSeries, p)...)
+		if h.cluster.layer == ethernet {
+			h.samples = append(h.samples, bind(i, recordedRoCESeries, p)...)
+		}
+	}
+	for _, g := range h.gpus {
+		g.host = h
+		h.samples = append(h.samples, bind(i, recordedGPUSeries, g)...)
 	}
 	tables := map[string]bool{}
 	h.samples = slices.DeleteFunc(h.samples, func(s *sample) bool {
@@ -167,4 +175,67 @@ func (h *fleetHost) bindRecording(i identity) {
 		}
 		h.samples = append(h.samples, i.of(b, value))
 	}
+}
+
+// works reports whether a job runs on the host.
+func (h *fleetHost) works() bool {
+	for _, j := range h.cluster.jobs {
+		if j.running && slices.Contains(j.hosts, h) {
+			return true
+		}
+	}
+	return false
+}
+
+// jobLabels are those of the job of a host's pod. It keeps its number when it starts again.
+func (h *fleetHost) jobLabels() []string {
+	return []string{"scheduler", "slurm", "job_id", strconv.Itoa(4000 + h.pod), "namespace", "", "pod", ""}
+}
+
+var recordedHostSeries = []series[*fleetHost]{
+	{"rdma_host_maintenance_end_timestamp_seconds", with[*fleetHost](), func(h *fleetHost, _ time.Duration) float64 {
+		return only(h.maintenance, float64(began.Add(h.announced).Unix()))
+	}},
+}
+
+var recordedPortSeries = []series[*port]{
+	{"rdma_port_job_info", func(p *port) []string { return append(ofPort()(p), p.host.jobLabels()...) }, func(p *port, _ time.Duration) float64 {
+		return only(p.registered() && p.host.works(), 1)
+	}},
+	{"rdma_port_jobs", ofPort(), func(p *port, _ time.Duration) float64 { return only(p.registered() && p.host.works(), 1) }},
+	{"rdma_port_fec_corrected_bits_total", ofNetdev(), hardware(correctedBits)},
+	{"rdma_port_fec_ber_baseline", ofNetdev("end", "own"), always(goodBER)},
+	{"rdma_port_receive_packets_total", ofPort(), hardware(receivePackets)},
+}
+
+var recordedRoCESeries = []series[*port]{
+	{"rdma_port_cnp_handled_total", ofPort(), hardware(congestionNotifications)},
+	{"rdma_port_cnp_sent_total", ofPort(), hardware(congestionNotifications)},
+	{"rdma_port_ecn_marked_packets_total", ofPort(), hardware(congestionNotifications)},
+	{"rdma_port_adaptive_retransmissions_total", ofPort(), hardware(adaptiveRetransmissions)},
+	{"rdma_port_pcs_symbol_errors_total", ofNetdev(), hardware(symbolErrors)},
+	{"rdma_port_priority_packets_total", ofNetdev("direction", "receive", "priority", "3"), hardware(receivePackets)},
+}
+
+var recordedGPUSeries = []series[*fleetGPU]{
+	{"rdma_gpu_job_info", func(g *fleetGPU) []string { return append(ofGPU()(g), g.host.jobLabels()...) }, func(g *fleetGPU, _ time.Duration) float64 {
+		return only(!g.lost && g.host.works(), 1)
+	}},
+	{"rdma_gpu_utilization_ratio", ofGPU(), func(g *fleetGPU, now time.Duration) float64 {
+		return only(!g.lost, g.host.demand(now))
+	}},
+	{"rdma_gpu_power_watts", ofGPU(), func(g *fleetGPU, now time.Duration) float64 {
+		return only(!g.lost, 110+550*g.host.demand(now))
+	}},
+}
+
+// demand is what the job of a host asks of its GPUs.
+func (h *fleetHost) demand(now time.Duration) float64 {
+	switch {
+	case !h.works():
+		return 0
+	case h.cluster.course == nil:
+		return 1
+	}
+	return h.cluster.course(h.pod, now)
 }

@@ -34,6 +34,8 @@ type sample struct {
 	value  func(time.Duration) float64
 	ref    storage.SeriesRef
 	there  bool // in the last scrape
+	// healthy is what value was before a change; nil: there was none.
+	healthy func(time.Duration) float64
 }
 
 // scrapeTarget is what a Prometheus keeps of an exporter: whether it answers, and its samples.
@@ -131,7 +133,9 @@ func (h *fleetHost) bind() {
 		}, func(time.Duration) float64 { return 1 }))
 		h.samples = append(h.samples, bind(i, gpuSeries, g)...)
 	}
-	h.bindRecording(i)
+	if h.recording != nil {
+		h.bindRecording(i)
+	}
 }
 
 // with gives labels that all objects have alike.
