@@ -349,6 +349,7 @@ type job struct {
 	running bool
 	ended   time.Duration
 	pod     int
+	rests   bool // it is not started
 }
 
 func (j *job) start(c *cluster) {
@@ -375,7 +376,7 @@ func (h *fleetHost) usable() bool {
 
 func (j *job) step(c *cluster, now time.Duration) {
 	if !j.running {
-		if now >= j.ended+restartTime {
+		if now >= j.ended+restartTime && !j.rests {
 			j.start(c)
 		}
 		return

@@ -101,9 +101,9 @@ func schedule(all []*fault) (events []event) {
 	return events
 }
 
-// run plays a fleet until an end and returns what fires. Exporters are scraped each step; rules are evaluated each step
+// playFleet plays a fleet until an end and returns what fires. Exporters are scraped each step; rules are evaluated each step
 // for busy after an event and else each calm.
-func run1(t *testing.T, f *fleet, events []event, end, step, calm time.Duration) (out []*episode) {
+func playFleet(t *testing.T, f *fleet, events []event, end, step, calm time.Duration) (out []*episode) {
 	t.Helper()
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	s := newServer(t, f)
