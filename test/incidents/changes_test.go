@@ -2,7 +2,6 @@ package incidents
 
 import (
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -134,12 +133,6 @@ func withoutGPUDirect(h *fleetHost) {
 	h.set(0, "rdma_gdr_mechanism_available")
 	h.set(0, "rdma_gdr_gpu_direct")
 	h.relabel("mechanism", func(string) string { return "none" }, "rdma_gdr_gpu_info")
-	i := identity{h.cluster.cluster, h.name, "rdma_exporter"}
-	for _, g := range h.gpus {
-		h.add(i.sample("rdma_gdr_gpu_obstacle_info", []string{
-			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "step", "1", "kind", "mechanism", "reason", "peermem_not_loaded",
-			"after", "direct",
-		}, func(time.Duration) float64 { return 1 }))
-	}
+	h.change(func(float64, time.Duration) float64 { return 1 }, "rdma_gdr_gpu_obstacle_info")
 	h.setting("peermem.*|dmabuf.*|gpu_driver", "none", 0)
 }

@@ -13,6 +13,7 @@ type class struct {
 	name  string
 	fits  func(spec) bool // nil: every fleet
 	hosts func(spec) int  // that it takes; nil: one
+	ports int             // that its host has at least
 	whole bool            // hosts of one rack, the first one included
 	alone bool            // no other fault at the same time
 	lasts time.Duration
@@ -36,14 +37,15 @@ type fault struct {
 
 // effects may come with any fault: jobs lose their peers, and what is below a warning has no notification.
 var effects = []string{
-	"info .* HOST .*", "info RDMARetriesExceeded/once .*", "warning RDMAJobSlow/degraded job .*", "info RDMAJobStalled/fault .*",
+	"info .* HOST.*", "info (RDMARetriesExceeded|RDMALinkFlapping)/once .*", "warning RDMAJobSlow/degraded job .*",
+	"info RDMAJobStalled/fault .*",
 }
 
+func manyPorts(s spec) bool  { return roCE(s) && s.ports[0] > 1 && s.hosts >= 2*rackSize }
 func lossless(s spec) bool   { return s.pfc }
 func roCE(s spec) bool       { return s.layer == ethernet }
 func watched(s spec) bool    { return s.fabric }
 func withGPUs(s spec) bool   { return s.gpus }
-func manyPorts(s spec) bool  { return roCE(s) && s.ports[0] >= 4 }
 func comparable(s spec) bool { return s.hosts >= 16 && len(s.speeds) == 0 }
 
 func sixHosts(spec) int    { return 6 }
@@ -62,6 +64,14 @@ func (s spec) perLeaf() int {
 func (x *fault) host() *fleetHost { return x.fleet.host(x.hosts[0]) }
 func (x *fault) port() *port      { return x.host().ports[x.rail] }
 
+// railOf returns the rail of the fault on its nth host: a part is on any, a switch is of one.
+func (x *fault) railOf(n int) int {
+	if x.whole {
+		return x.rail
+	}
+	return (x.rail + n) % len(x.fleet.host(x.hosts[n]).ports)
+}
+
 // onPort changes the port of the fault, onHosts its hosts, onPorts one port of each.
 func onPort(do func(*port)) func(*fault) { return func(x *fault) { do(x.port()) } }
 
@@ -73,12 +83,12 @@ func onHosts(do func(*fleetHost)) func(*fault) {
 	}
 }
 
-// oneAfterTheOther changes a port of each host, 2m apart.
+// oneAfterTheOther changes a port of each host, 4m apart.
 func oneAfterTheOther(do func(*port)) func(*fault) []event {
 	return func(x *fault) (events []event) {
 		for i, n := range x.hosts {
 			events = append(events, event{
-				time.Duration(2*i) * time.Minute, func(f *fleet) { do(f.host(n).ports[x.rail]) },
+				time.Duration(4*i) * time.Minute, func(f *fleet) { do(f.host(n).ports[x.railOf(i)]) },
 			})
 		}
 		return events
@@ -185,11 +195,11 @@ var classes = []*class{
 	},
 	{
 		name: "host off", lasts: 20 * time.Minute, begin: onHosts(func(h *fleetHost) { h.down = true }),
-		want: "warning RDMAExporterDown/down HOST .*",
+		want: "warning RDMAExporterDown/down HOST.*",
 	},
 	{
 		name: "exporter down", lasts: 20 * time.Minute, begin: onHosts(func(h *fleetHost) { h.closed = true }),
-		want: "warning RDMAExporterDown/down HOST .*",
+		want: "warning RDMAExporterDown/down HOST.*",
 	},
 	{
 		name: "PFC storm", lasts: 15 * time.Minute, fits: lossless, alone: true, hosts: allHosts,
@@ -222,7 +232,7 @@ var classes = []*class{
 		want: "(warning|info) RDMAFleetDrift/.* HOST.*",
 	},
 	{
-		name: "MTU of a port", lasts: 30 * time.Minute, fits: manyPorts,
+		name: "MTU of a port", lasts: 30 * time.Minute, fits: roCE, ports: 3,
 		begin: func(x *fault) {
 			x.host().set(1500, "rdma_port_mtu_bytes", "device", x.port().device())
 			x.host().set(1024, "rdma_port_active_mtu_bytes", "device", x.port().device())
@@ -272,17 +282,17 @@ var classes = []*class{
 	},
 	{
 		name: "driver not loaded", lasts: 20 * time.Minute, begin: onHosts(func(h *fleetHost) { h.unloaded = true }),
-		want: "critical RDMADeviceMissing/stack HOST .*",
+		want: "critical RDMADeviceMissing/stack HOST.*",
 	},
 	{
 		name: "GPU lost", lasts: 20 * time.Minute, fits: withGPUs,
 		begin: onHosts(func(h *fleetHost) { h.gpus[0].lost = true }),
-		want:  "critical RDMADeviceMissing/gone HOST .*",
+		want:  "critical RDMADeviceMissing/gone HOST.*",
 	},
 	{
 		name: "GPU needs a reset", lasts: 20 * time.Minute, fits: withGPUs,
 		begin: onHosts(func(h *fleetHost) { h.set(1, "rdma_gpu_recovery_action_id", "gpu", "0") }),
-		want:  "warning RDMAGPUXid/.* HOST .*",
+		want:  "warning RDMAGPUXid/.* HOST.*",
 	},
 	{
 		name: "PCIe width", lasts: 30 * time.Minute,
@@ -296,7 +306,7 @@ var classes = []*class{
 				p.rate /= 2
 			}
 		}),
-		want: "warning RDMALinkDegraded/fleet HOST .*", also: []string{"warning RDMAJobSlow/straggler HOST.*"},
+		want: "warning RDMALinkDegraded/fleet HOST.*", also: []string{"warning RDMAJobSlow/straggler HOST.*"},
 	},
 	{
 		name: "host slow in a job", lasts: 40 * time.Minute, begin: onPort(func(p *port) { p.starved = 0.6 }),
@@ -323,14 +333,6 @@ var classes = []*class{
 		end:   func(x *fault) { managers(master, standby)(x.fleet) },
 		want:  "critical RDMANoSubnetManager/fabric .*",
 	},
-}
-
-// rateOf returns the rate of good links of a host.
-func (c *cluster) rateOf(h *fleetHost) float64 {
-	if len(c.speeds) > 0 {
-		return rate * c.speeds[h.pod]
-	}
-	return rate
 }
 
 // String is an alert as patterns of classes have it: severity, name, reason, where, and its other labels.

@@ -53,13 +53,12 @@ type spec struct {
 	// machines are recorded machines, one for each part of the hosts: those have all their series. Empty: what the
 	// tables of series have.
 	machines []string
-	// speeds are the parts of the rate at which the links of each part of the hosts run, a pod with a job of its own.
-	// Empty: one pod at full rate.
+	// speeds are the parts of the rate at which the links of each part of the hosts run. Empty: all at full rate.
 	speeds []float64
-	// idle is how many of the last hosts of a pod no job runs on.
-	idle int
-	// course is the load of jobs at a time, in parts of loadFactor. Nil: constant.
-	course func(pod int, now time.Duration) float64
+	// jobs is how many jobs share the hosts, idle how many of the last hosts of each it does not use. 0: one job.
+	jobs, idle int
+	// course is the load of a job at a time, in parts of loadFactor. Nil: constant.
+	course func(job int, now time.Duration) float64
 }
 
 type fleet struct {
@@ -75,7 +74,7 @@ type cluster struct {
 	leaves  []*netSwitch
 	spines  []*netSwitch
 	sweeper *sweeper
-	jobs    []*job // of each pod
+	jobs    []*job
 	// subnetManager is the LID of the master, which configures the ports.
 	subnetManager float64
 	unmanaged     bool // there is no master
@@ -100,7 +99,7 @@ type fleetHost struct {
 	maintenance bool
 	drained     bool // no job is started on it
 	announced   time.Duration // end of its maintenance
-	pod         int
+	job         int // number
 	recording   *recording
 	scrapeTarget
 }
@@ -200,7 +199,7 @@ func newCluster(s spec, number int) *cluster {
 	for n := range s.hosts {
 		h := &fleetHost{cluster: c, name: fmt.Sprintf("gpu-%02d:10879", n+1), index: n, booted: -40 * 24 * time.Hour}
 		h.loaded = h.booted
-		h.pod = n * max(1, len(s.speeds)) / s.hosts
+		h.job = n * max(1, s.jobs) / s.hosts
 		if len(s.machines) > 0 {
 			h.recording = record(s.machines[n*len(s.machines)/s.hosts])
 		}
@@ -211,10 +210,7 @@ func newCluster(s spec, number int) *cluster {
 			} else {
 				p.leaf = c.leaves[r]
 			}
-			p.rate = rate
-			if len(s.speeds) > 0 {
-				p.rate *= s.speeds[h.pod]
-			}
+			p.rate = c.rateOf(h)
 			p.up, p.managed, p.couldBe, p.ready, p.changed = true, true, true, h.booted, h.booted
 			h.ports = append(h.ports, p)
 			if s.gpus {
@@ -227,8 +223,8 @@ func newCluster(s spec, number int) *cluster {
 	if s.fabric {
 		c.sweeper = newSweeper(c)
 	}
-	for pod := range max(1, len(s.speeds)) {
-		j := &job{ended: -before - busy, pod: pod}
+	for n := range max(1, s.jobs) {
+		j := &job{ended: -before - busy, number: n}
 		j.start(c)
 		c.jobs = append(c.jobs, j)
 	}
@@ -343,23 +339,36 @@ func (p *port) reset() {
 	p.counts[switchDowned] = switchEnd
 }
 
-// job is the job of a pod: collectives in a ring on each rail.
+// job is a job of a cluster: collectives in a ring on each rail.
 type job struct {
 	hosts   []*fleetHost
 	running bool
 	ended   time.Duration
-	pod     int
+	number  int
 	rests   bool // it is not started
 }
 
 func (j *job) start(c *cluster) {
 	j.hosts, j.running = nil, true
-	size := len(c.hosts) / max(1, len(c.speeds))
-	for n, h := range c.hosts {
-		if h.pod == j.pod && n%size < size-c.idle && h.usable() {
+	for _, h := range c.hosts {
+		if h.job == j.number && !c.isIdle(h.index) && h.usable() {
 			j.hosts = append(j.hosts, h)
 		}
 	}
+}
+
+// isIdle reports whether no job uses a host.
+func (s spec) isIdle(host int) bool {
+	size := s.hosts / max(1, s.jobs)
+	return host%size >= size-s.idle
+}
+
+// rateOf returns the rate of good links of a host, in bytes per second.
+func (s spec) rateOf(h *fleetHost) float64 {
+	if len(s.speeds) == 0 {
+		return rate
+	}
+	return rate * s.speeds[h.index*len(s.speeds)/s.hosts]
 }
 
 // usable reports whether a scheduler with a health check starts a job on the host.
@@ -383,7 +392,7 @@ func (j *job) step(c *cluster, now time.Duration) {
 	}
 	failed, load := false, 1.0
 	if c.course != nil {
-		load = c.course(j.pod, now)
+		load = c.course(j.number, now)
 	}
 	for _, h := range j.hosts {
 		for _, p := range h.ports {

@@ -31,9 +31,9 @@ type generatedFleet struct {
 	classes string        // a regular expression
 }
 
-// A rack of hosts with four ports, for what siblings show, and others with two.
+// A rack of hosts with four ports, for what siblings show, one with two, others with one.
 var (
-	fewPorts = []int{4, 2}
+	fewPorts = []int{4, 2, 1}
 	h200     = []string{"hgx-h200-roce"}
 	h100     = []string{"dgx-h100-ib"}
 )
@@ -41,21 +41,21 @@ var (
 var generated = []generatedFleet{
 	{
 		"InfiniBand, rails", spec{
-			cluster: "ib-rails", hosts: 64, ports: fewPorts, layer: infiniBand, fabric: true, gpus: true, idle: 4,
+			cluster: "ib-rails", hosts: 64, ports: fewPorts, layer: infiniBand, fabric: true, gpus: true, jobs: 8, idle: 1,
 			machines: h100, course: training,
 		},
-		2, 5 * time.Minute, 2 * time.Minute, "",
+		1, 5 * time.Minute, 2 * time.Minute, "",
 	},
 	{
 		"RoCE, rails", spec{
-			cluster: "roce-rails", hosts: 64, ports: fewPorts, layer: ethernet, pfc: true, gpus: true, idle: 4,
+			cluster: "roce-rails", hosts: 64, ports: fewPorts, layer: ethernet, pfc: true, gpus: true, jobs: 8, idle: 1,
 			machines: h200, course: training,
 		},
-		2, 5 * time.Minute, 2 * time.Minute, "",
+		1, 5 * time.Minute, 2 * time.Minute, "",
 	},
 	{
 		"InfiniBand, fat tree of two generations", spec{
-			cluster: "ib-tree", hosts: 64, ports: fewPorts, layer: infiniBand, racked: true, fabric: true, gpus: true,
+			cluster: "ib-tree", hosts: 64, ports: fewPorts, layer: infiniBand, racked: true, fabric: true, gpus: true, jobs: 8,
 			machines: []string{"dgx-h100-ib", "hgx-b200-nvlink-functions-ok"}, course: training,
 		},
 		1, 5 * time.Minute, 2 * time.Minute, "",
@@ -63,7 +63,7 @@ var generated = []generatedFleet{
 	{
 		"RoCE, fat tree, two pods", spec{
 			cluster: "roce-tree", hosts: 64, ports: fewPorts, layer: ethernet, racked: true, pfc: true, gpus: true,
-			speeds: []float64{1, 0.5}, machines: h200, course: training,
+			jobs: 8, speeds: []float64{1, 0.5}, machines: h200, course: training,
 		},
 		1, 5 * time.Minute, 2 * time.Minute, "",
 	},
@@ -84,11 +84,11 @@ var generated = []generatedFleet{
 // healthyFleets are those of the healthy week: 64 hosts.
 var healthyFleets = []spec{
 	{
-		cluster: "ib", hosts: 32, ports: fewPorts, layer: infiniBand, fabric: true, gpus: true, idle: 2,
+		cluster: "ib", hosts: 32, ports: fewPorts, layer: infiniBand, fabric: true, gpus: true, jobs: 2, idle: 2,
 		machines: []string{"dgx-h100-ib", "hgx-b200-nvlink-functions-ok"}, course: training,
 	},
 	{
-		cluster: "roce", hosts: 32, ports: fewPorts, layer: ethernet, racked: true, pfc: true, gpus: true, idle: 1,
+		cluster: "roce", hosts: 32, ports: fewPorts, layer: ethernet, racked: true, pfc: true, gpus: true, jobs: 2, idle: 1,
 		speeds: []float64{1, 0.5}, machines: h200, course: training,
 	},
 }

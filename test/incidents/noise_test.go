@@ -9,8 +9,8 @@ import (
 const day = 24 * time.Hour
 
 // training is the load of a job of all-reduces: a checkpoint of 2m each half hour, an evaluation of 10m each 4h.
-func training(pod int, now time.Duration) float64 {
-	now += time.Duration(pod) * 7 * time.Minute
+func training(job int, now time.Duration) float64 {
+	now += time.Duration(job) * 7 * time.Minute
 	switch positive := now + 365*day; {
 	case positive%(30*time.Minute) < 2*time.Minute:
 		return 0.02
@@ -67,7 +67,7 @@ func noise(f *fleet, source *rand.Rand, lasts time.Duration) (events []event) {
 	for _, j := range c.jobs {
 		for d := time.Duration(0); d < lasts; d += day {
 			add(d+anytime()%day, func(f *fleet) { j.fail(f.now) })
-			rest := d + 2*time.Hour + time.Duration(j.pod)*5*time.Hour
+			rest := d + 2*time.Hour + time.Duration(5*j.number%20)*time.Hour
 			add(rest, func(f *fleet) { j.running, j.rests, j.ended = false, true, f.now })
 			add(rest+3*time.Hour, func(*fleet) { j.rests = false })
 		}

@@ -180,16 +180,16 @@ func (h *fleetHost) bindRecording(i identity) {
 // works reports whether a job runs on the host.
 func (h *fleetHost) works() bool {
 	for _, j := range h.cluster.jobs {
-		if j.running && slices.Contains(j.hosts, h) {
-			return true
+		if j.number == h.job {
+			return j.running && slices.Contains(j.hosts, h)
 		}
 	}
 	return false
 }
 
-// jobLabels are those of the job of a host's pod. It keeps its number when it starts again.
+// jobLabels are those of the job of a host. It keeps its number when it starts again.
 func (h *fleetHost) jobLabels() []string {
-	return []string{"scheduler", "slurm", "job_id", strconv.Itoa(4000 + h.pod), "namespace", "", "pod", ""}
+	return []string{"scheduler", "slurm", "job_id", strconv.Itoa(4000 + h.job), "namespace", "", "pod", ""}
 }
 
 var recordedHostSeries = []series[*fleetHost]{
@@ -221,6 +221,9 @@ var recordedGPUSeries = []series[*fleetGPU]{
 	{"rdma_gpu_job_info", func(g *fleetGPU) []string { return append(ofGPU()(g), g.host.jobLabels()...) }, func(g *fleetGPU, _ time.Duration) float64 {
 		return only(!g.lost && g.host.works(), 1)
 	}},
+	{"rdma_gdr_gpu_obstacle_info", ofGPU("step", "1", "kind", "mechanism", "reason", "peermem_not_loaded", "after", "direct"), func(*fleetGPU, time.Duration) float64 {
+		return absent
+	}},
 	{"rdma_gpu_utilization_ratio", ofGPU(), func(g *fleetGPU, now time.Duration) float64 {
 		return only(!g.lost, g.host.demand(now))
 	}},
@@ -237,5 +240,5 @@ func (h *fleetHost) demand(now time.Duration) float64 {
 	case h.cluster.course == nil:
 		return 1
 	}
-	return h.cluster.course(h.pod, now)
+	return h.cluster.course(h.job, now)
 }

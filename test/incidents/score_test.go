@@ -38,21 +38,14 @@ func generate(f *fleet, source *rand.Rand, n int, apart time.Duration, only *reg
 	for _, c := range queue {
 		x := &fault{class: c, fleet: f}
 		if c.alone {
-			at = max(at, end) + linger/4
+			at = max(at, end) + linger/2
 		}
-		count := 1
-		if c.hosts != nil {
-			count = c.hosts(s)
-		}
-		for x.hosts == nil {
-			x.hosts = place(source, s, c, count)
-			for _, other := range all {
-				if at < other.end+linger/2 && slices.ContainsFunc(x.hosts, func(n int) bool { return slices.Contains(other.hosts, n) }) && !c.alone {
-					x.hosts = nil
-					break
-				}
-			}
-		}
+		x.hosts = place(source, s, c, func(host int) bool {
+			return c.alone || !slices.ContainsFunc(all, func(other *fault) bool {
+				return at < other.end+linger/2 && slices.Contains(other.hosts, host) ||
+					at < other.start+linger/2 && f.host(other.hosts[0]).job == f.host(host).job
+			})
+		})
 		x.start, x.end = at, at+c.lasts
 		ports := len(f.host(x.hosts[0]).ports)
 		for _, n := range x.hosts {
@@ -66,19 +59,30 @@ func generate(f *fleet, source *rand.Rand, n int, apart time.Duration, only *reg
 	return all, end + 10*time.Minute
 }
 
-// place returns hosts for a fault: those of a rack, or any. The job runs on them.
-func place(source *rand.Rand, s spec, c *class, count int) (hosts []int) {
-	size := s.hosts / max(1, len(s.speeds))
+// place returns hosts for a fault: those of a rack, or any with a job, better those whose job has no other fault.
+func place(source *rand.Rand, s spec, c *class, free func(int) bool) (hosts []int) {
+	count := 1
+	if c.hosts != nil {
+		count = c.hosts(s)
+	}
 	if c.whole {
 		from := source.IntN(max(1, s.hosts/rackSize-1)) * rackSize
 		return hostsBetween(from, min(from+count, s.hosts))
 	}
+	if count == s.hosts {
+		return source.Perm(s.hosts)
+	}
+	var others []int
 	for _, n := range source.Perm(s.hosts) {
-		if n%size < size-s.idle || count == s.hosts {
+		switch {
+		case s.isIdle(n) || s.ports[min(n/rackSize, len(s.ports)-1)] < c.ports:
+		case free(n):
 			hosts = append(hosts, n)
+		default:
+			others = append(others, n)
 		}
 	}
-	return hosts[:min(count, len(hosts))]
+	return append(hosts, others...)[:count]
 }
 
 // schedule returns the events of faults.
