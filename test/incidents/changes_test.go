@@ -2,6 +2,7 @@ package incidents
 
 import (
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -48,14 +49,16 @@ func (t *scrapeTarget) grow(from time.Duration, perSecond float64, name string, 
 	}, name, pairs...)
 }
 
-// relabel gives the series of a metric another label.
+// relabel gives the series of a metric another value of a label, where they have it.
 func (t *scrapeTarget) relabel(label string, to func(was string) string, name string, pairs ...string) {
 	for _, s := range t.matching(name, pairs...) {
-		was := s.value
+		l, was := s.labels, s.value
+		if l.Get(label) == "" {
+			continue
+		}
 		if s.healthy == nil {
 			s.healthy = was
 		}
-		l := s.labels
 		s.value = func(time.Duration) float64 { return absent }
 		t.add(&sample{labels: labels.NewBuilder(l).Set(label, to(l.Get(label))).Labels(), value: was})
 	}
@@ -115,9 +118,12 @@ func withoutPFC(h *fleetHost) {
 // upgraded gives a host another firmware.
 func upgraded(version string) func(*fleetHost) {
 	return func(h *fleetHost) {
-		to := func(string) string { return version }
-		h.relabel("firmware_version", to, "rdma_device_info")
-		h.setting("firmware.*", version, 0)
+		h.relabel("firmware_version", func(string) string { return version }, "rdma_device_info")
+		h.relabel("firmware", func(was string) string {
+			board, _, _ := strings.Cut(was, " ")
+			return board + " " + version
+		}, "rdma_place_info")
+		h.setting("firmware", version, 0)
 	}
 }
 
@@ -134,5 +140,5 @@ func withoutGPUDirect(h *fleetHost) {
 	h.set(0, "rdma_gdr_gpu_direct")
 	h.relabel("mechanism", func(string) string { return "none" }, "rdma_gdr_gpu_info")
 	h.change(func(float64, time.Duration) float64 { return 1 }, "rdma_gdr_gpu_obstacle_info")
-	h.setting("peermem.*|dmabuf.*|gpu_driver", "none", 0)
+	h.setting("gpu_direct_mechanism", "none", 0)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// class is a kind of fault, and the alerts that are right for it. Patterns are of alert.String, HOST, PORT, DEVICE, LEAF,
-// SPINE, RACK, RAIL and PART those of the fault.
+// class is a kind of fault, and the alerts that are right for it. Patterns are of alert.String; HOST, PORT, DEVICE,
+// LEAF, SPINE, RACK, RAIL and PART are those of the fault.
 type class struct {
 	name  string
 	fits  func(spec) bool // nil: every fleet
@@ -166,7 +166,7 @@ var classes = []*class{
 			}
 		},
 		more: oneAfterTheOther(bad),
-		want: "warning RDMALinkErrors/.* .*part.*PART.*", also: []string{"warning RDMALinkErrors/.* HOST PORT .*"},
+		want: "warning RDMALinkErrors/.* .*module.*PART.*", also: []string{"warning RDMALinkErrors/.* HOST PORT .*"},
 	},
 	{
 		name: "leaf with errors on ten hosts", lasts: time.Hour, hosts: tenHosts, whole: true, alone: true,
@@ -246,12 +246,13 @@ var classes = []*class{
 	},
 	{
 		name: "settings of NCCL", lasts: 90 * time.Minute,
-		begin: onHosts(func(h *fleetHost) { h.setting("nccl_.*", "other", 0) }),
+		begin: onHosts(func(h *fleetHost) { h.setting("nccl_.*", "NCCL_IB_QPS_PER_CONNECTION=4", 0) }),
 		want:  "info RDMAFleetDrift/.* HOST.*",
 	},
 	{
 		name: "GPUDirect lost", lasts: 40 * time.Minute, fits: withGPUs, begin: onHosts(withoutGPUDirect),
-		want: "warning RDMAGPUDirectUnavailable/no_mechanism HOST.*", also: []string{"warning RDMAFleetDrift/gpu_direct HOST.*"},
+		want: "warning RDMAGPUDirectUnavailable/no_mechanism HOST.*",
+		also: []string{"warning RDMAFleetDrift/gpu_direct HOST.*"},
 	},
 	{
 		name: "hot module", lasts: 25 * time.Minute, fits: roCE,
@@ -320,7 +321,8 @@ var classes = []*class{
 	{
 		name: "retransmissions of a port", lasts: 40 * time.Minute, fits: roCE,
 		begin: onPort(func(p *port) { p.lossy = 0.001 }),
-		want:  "warning RDMARetransmissions/.* HOST PORT .*", also: []string{"(info|warning) RDMAPortOutlier/.* HOST PORT .*"},
+		want:  "warning RDMARetransmissions/.* HOST PORT .*",
+		also:  []string{"(info|warning) RDMAPortOutlier/.* HOST PORT .*"},
 	},
 	{
 		name: "few retransmissions of a port", lasts: 45 * time.Minute, fits: roCE,

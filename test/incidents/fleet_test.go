@@ -97,9 +97,9 @@ type fleetHost struct {
 	loaded      time.Duration // when its driver was loaded
 	unloaded    bool          // the driver
 	maintenance bool
-	drained     bool // no job is started on it
+	drained     bool          // no job is started on it
 	announced   time.Duration // end of its maintenance
-	job         int // number
+	job         int           // number
 	recording   *recording
 	scrapeTarget
 }
@@ -170,7 +170,7 @@ const (
 	congestionNotifications
 	adaptiveRetransmissions
 	correctedBits // by FEC
-	zero         // a counter that no incident moves
+	zero          // a counter that no incident moves
 	counters
 )
 
@@ -312,9 +312,11 @@ func (p *port) lose(now time.Duration) {
 // active reports whether the port is ACTIVE.
 func (p *port) active() bool { return p.up && (p.host.cluster.layer == ethernet || p.managed) }
 
-// carry counts what a job of a load transmits and receives in a tick. Data waits while the link partner pauses the port.
+// carry counts what a job of a load transmits and receives in a tick. Data waits while the link partner pauses the
+// port.
 func (p *port) carry(load float64) {
-	bytes := load * loadFactor * p.rate * tick.Seconds() * (1 - max(p.paused, p.pausing)) * (1 - p.slowed) * (1 - p.starved)
+	bytes := load * loadFactor * p.rate * tick.Seconds()
+	bytes *= (1 - max(p.paused, p.pausing)) * (1 - p.slowed) * (1 - p.starved)
 	if p.pausing > 0.5 {
 		bytes = 0 // the source of a storm receives < 1% of line rate
 	}

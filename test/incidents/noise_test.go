@@ -20,11 +20,11 @@ func training(job int, now time.Duration) float64 {
 	return 0.9 + 0.1*math.Sin(now.Minutes())
 }
 
-// noise is what happens in a healthy cluster: each host reboots once a week, announced, for firmware, and its links flap
-// while they train; exporters are upgraded; jobs are killed and rest; cables are touched; a setting is rolled out.
+// noise is what happens in a healthy cluster: each host reboots once a week, announced, for firmware, and its links
+// flap while they train; exporters are upgraded; jobs are killed and rest; cables are touched; a setting is rolled out.
 func noise(f *fleet, source *rand.Rand, lasts time.Duration) (events []event) {
 	c := f.clusters[0]
-	anytime := func() time.Duration { return time.Duration(source.Int64N(int64(lasts - time.Hour))).Truncate(tick) }
+	anytime := func() time.Duration { return time.Duration(source.Int64N(int64(lasts * 9 / 10))).Truncate(tick) }
 	add := func(at time.Duration, do func(*fleet)) {
 		if at < lasts {
 			events = append(events, event{at, do})

@@ -18,13 +18,17 @@ import (
 	"rdma_exporter/test/machines"
 )
 
-// recording is what the exporter serves of a recorded machine: the series of a host of a fleet beyond those of the tables.
+// recording is what the exporter serves of a recorded machine: the series of a host of a fleet beyond those of the
+// tables.
 type recording struct {
 	ports   []recordedPort // compute, by PCI address
 	samples []recordedSample
 }
 
-type recordedPort struct{ device, netdev, pciAddress, pcieSwitch, nodeGUID string }
+type recordedPort struct {
+	device, netdev, pciAddress, pcieSwitch, nodeGUID string
+	place                                            labels.Labels // of rdma_place_info
+}
 
 type recordedSample struct {
 	labels labels.Labels
@@ -97,9 +101,10 @@ func newRecording(t *testing.T, text string, read map[string]bool) *recording {
 		}
 	}
 	slices.SortFunc(r.samples, func(a, b recordedSample) int { return labels.Compare(a.labels, b.labels) })
-	of := func(name, device string) labels.Labels {
+	of := func(name, device string, more ...string) labels.Labels {
 		i := slices.IndexFunc(r.samples, func(s recordedSample) bool {
-			return s.labels.Get(model.MetricNameLabel) == name && s.labels.Get("device") == device
+			return s.labels.Get(model.MetricNameLabel) == name && s.labels.Get("device") == device &&
+				(len(more) == 0 || s.labels.Get(more[0]) == more[1])
 		})
 		if i < 0 {
 			t.Fatalf("no %s of %s", name, device)
@@ -112,12 +117,15 @@ func newRecording(t *testing.T, text string, read map[string]bool) *recording {
 		}
 		d := s.labels.Get("device")
 		info := of("rdma_device_info", d)
+		at := of("rdma_place_info", d, "port", s.labels.Get("port"))
 		r.ports = append(r.ports, recordedPort{
-			d, s.labels.Get("netdev"), info.Get("pci_address"), of("rdma_place_info", d).Get("pcie_switch"), info.Get("node_guid"),
+			d, s.labels.Get("netdev"), info.Get("pci_address"), at.Get("pcie_switch"), info.Get("node_guid"), at,
 		})
 	}
 	slices.SortFunc(r.ports, func(a, b recordedPort) int { return strings.Compare(a.pciAddress, b.pciAddress) })
-	r.samples = slices.DeleteFunc(r.samples, func(s recordedSample) bool { return !read[s.labels.Get(model.MetricNameLabel)] })
+	r.samples = slices.DeleteFunc(r.samples, func(s recordedSample) bool {
+		return !read[s.labels.Get(model.MetricNameLabel)]
+	})
 	return r
 }
 
@@ -202,7 +210,9 @@ var recordedPortSeries = []series[*port]{
 	{"rdma_port_job_info", func(p *port) []string { return append(ofPort()(p), p.host.jobLabels()...) }, func(p *port, _ time.Duration) float64 {
 		return only(p.registered() && p.host.works(), 1)
 	}},
-	{"rdma_port_jobs", ofPort(), func(p *port, _ time.Duration) float64 { return only(p.registered() && p.host.works(), 1) }},
+	{"rdma_port_jobs", ofPort(), func(p *port, _ time.Duration) float64 {
+		return only(p.registered() && p.host.works(), 1)
+	}},
 	{"rdma_port_fec_corrected_bits_total", ofNetdev(), hardware(correctedBits)},
 	{"rdma_port_fec_ber_baseline", ofNetdev("end", "own"), always(goodBER)},
 	{"rdma_port_receive_packets_total", ofPort(), hardware(receivePackets)},

@@ -22,7 +22,9 @@ type episode struct {
 }
 
 // generate puts faults into a fleet: of each class that fits n, one after the other, at places that no other fault has.
-func generate(f *fleet, source *rand.Rand, n int, apart time.Duration, only *regexp.Regexp) (all []*fault, end time.Duration) {
+func generate(
+	f *fleet, source *rand.Rand, n int, apart time.Duration, only *regexp.Regexp,
+) (all []*fault, end time.Duration) {
 	s := f.clusters[0].spec
 	var queue []*class
 	for range n {
@@ -105,8 +107,8 @@ func schedule(all []*fault) (events []event) {
 	return events
 }
 
-// playFleet plays a fleet until an end and returns what fires. Exporters are scraped each step; rules are evaluated each step
-// for busy after an event and else each calm.
+// playFleet plays a fleet until an end and returns what fires. Exporters are scraped each step; rules are evaluated
+// each step for busy after an event and else each calm.
 func playFleet(t *testing.T, f *fleet, events []event, end, step, calm time.Duration) (out []*episode) {
 	t.Helper()
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
@@ -252,10 +254,13 @@ func (s tallies) details() string {
 // table is that of docs/verification.md.
 func (s tallies) table() string {
 	var b strings.Builder
-	b.WriteString("| fault | number | recall | precision | critical | warning | info | time to detect | longest |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| fault | number | recall | precision | critical | warning | info | time to detect | longest |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		y := s[name]
-		each := func(n int) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(max(1, y.faults))), ".0") }
+		each := func(n int) string {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(max(1, y.faults))), ".0")
+		}
 		slices.Sort(y.delays)
 		median, longest := "", ""
 		if n := len(y.delays); n > 0 {

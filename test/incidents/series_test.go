@@ -3,6 +3,8 @@ package incidents
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -243,11 +245,19 @@ func (p *port) place(number string) []string {
 	if number != "" && p.host.cluster.layer == infiniBand {
 		subnet = "fe80:0000:0000:0000"
 	}
-	return []string{
+	pairs := []string{
 		"device", p.device(), "port", number, "pci_address", p.pciAddress(), "card", p.pciAddress()[:10],
 		"pcie_switch", p.pcieSwitch(), "rail", strconv.Itoa(p.rail), "leaf", leaf,
 		"rack", p.host.rack(), "subnet", subnet, "name", p.device() + " " + leaf,
 	}
+	if r := p.host.recording; r != nil && number != "" { // what else is known of a port: its module, its firmware
+		r.ports[p.rail].place.Range(func(l labels.Label) {
+			if l.Name != model.MetricNameLabel && !slices.Contains(pairs, l.Name) {
+				pairs = append(pairs, l.Name, l.Value)
+			}
+		})
+	}
+	return pairs
 }
 
 func isKnown(*port, time.Duration) float64 { return 1 }
@@ -466,42 +476,54 @@ func TestSeriesAreTheExporters(t *testing.T) {
 	for _, d := range descs {
 		declared[d.Name] = d.Labels
 	}
-	all := slices.Clone(incidents)
-	for _, g := range append(generated, sampled) {
-		g.spec.hosts = min(g.spec.hosts, 32)
-		all = append(all, incident{name: g.name, fleet: []spec{g.spec}})
+	for _, i := range incidents {
+		checkSeries(t, i.name, newFleet(i.fleet...), declared)
 	}
-	for _, i := range all {
-		readRecordings(t, i.fleet...)
-		seen := map[string]bool{}
-		if len(newFleet(i.fleet...).targets()) == 0 {
-			t.Errorf("%s: no targets", i.name)
+	for _, g := range append(slices.Clone(generated), sampled) {
+		g.spec.hosts = min(g.spec.hosts, 32)
+		readRecordings(t, g.spec)
+		f := newFleet(g.spec)
+		checkSeries(t, g.name, f, declared)
+		all, _ := generate(f, rand.New(rand.NewPCG(1, 1)), 1, time.Minute, regexp.MustCompile(g.classes))
+		for _, x := range all {
+			if x.begin != nil {
+				x.begin(x)
+			}
 		}
-		for _, target := range newFleet(i.fleet...).targets() {
-			if len(target.samples) == 0 {
-				t.Errorf("%s: a target without samples", i.name)
+		checkSeries(t, g.name+", with faults", f, declared)
+	}
+}
+
+func checkSeries(t *testing.T, fleetName string, f *fleet, declared map[string][]string) {
+	t.Helper()
+	seen := map[string]bool{}
+	if len(f.targets()) == 0 {
+		t.Errorf("%s: no targets", fleetName)
+	}
+	for _, target := range f.targets() {
+		if len(target.samples) == 0 {
+			t.Errorf("%s: a target without samples", fleetName)
+		}
+		for _, s := range target.samples {
+			if key := s.labels.String(); seen[key] {
+				t.Errorf("%s: twice", key)
+			} else {
+				seen[key] = true
 			}
-			for _, s := range target.samples {
-				if key := s.labels.String(); seen[key] {
-					t.Errorf("%s: twice", key)
-				} else {
-					seen[key] = true
-				}
-				name := s.labels.Get(model.MetricNameLabel)
-				names, known := declared[name]
-				if known == slices.Contains(foreign, name) {
-					t.Errorf("%s: declared %v, foreign %v", name, known, !known)
-				}
-				if !known {
-					continue
-				}
-				s.labels.Range(func(l labels.Label) {
-					if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) &&
-						!slices.Contains(names, l.Name) {
-						t.Errorf("%s: label %s is not declared", name, l.Name)
-					}
-				})
+			name := s.labels.Get(model.MetricNameLabel)
+			names, known := declared[name]
+			if known == slices.Contains(foreign, name) {
+				t.Errorf("%s: declared %v, foreign %v", name, known, !known)
 			}
+			if !known {
+				continue
+			}
+			s.labels.Range(func(l labels.Label) {
+				if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) &&
+					!slices.Contains(names, l.Name) {
+					t.Errorf("%s: label %s is not declared", name, l.Name)
+				}
+			})
 		}
 	}
 }
