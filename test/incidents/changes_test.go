@@ -1,6 +1,7 @@
 package incidents
 
 import (
+	"math"
 	"regexp"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ func (t *scrapeTarget) change(to func(was float64, now time.Duration) float64, n
 
 // set gives samples of a metric a value; NaN takes them away.
 func (t *scrapeTarget) set(v float64, name string, pairs ...string) {
-	t.change(func(was float64, _ time.Duration) float64 { return only(was == was, v) }, name, pairs...)
+	t.change(func(was float64, _ time.Duration) float64 { return only(!math.IsNaN(was), v) }, name, pairs...)
 }
 
 // grow adds to counters from now on, each second.

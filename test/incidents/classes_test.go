@@ -17,11 +17,13 @@ type class struct {
 	whole bool            // hosts of one rack, the first one included
 	alone bool            // no other fault at the same time
 	lasts time.Duration
-	begin func(*fault)
-	end   func(*fault) // nil: heal
-	more  func(*fault) []event
-	want  string   // the alert that has to come
-	also  []string // effects that may come
+	// remembered is for how long rules know that it was there: a link that fails again is told at once. 0: linger.
+	remembered time.Duration
+	begin      func(*fault)
+	end        func(*fault) // nil: heal
+	more       func(*fault) []event
+	want       string   // the alert that has to come
+	also       []string // effects that may come
 }
 
 // fault is a fault of a class at a place of a cluster.
@@ -150,27 +152,31 @@ var classes = []*class{
 			}
 			return events
 		},
-		want: "warning RDMALinkFlapping/hour HOST PORT .*", also: []string{"warning RDMAFabricLinkDegraded/flapping .*"},
+		want: "warning RDMALinkFlapping/hour HOST PORT .*", remembered: day,
+		also: []string{"warning RDMAFabricLinkDegraded/flapping .*", "warning RDMARetriesExceeded/lasting .*"},
 	},
 	{
-		name: "errors by a cable", lasts: 40 * time.Minute, begin: onPort(bad),
+		name: "errors by a cable", lasts: 40 * time.Minute, begin: onPort(bad), remembered: day,
 		want: "warning RDMALinkErrors/(symbols|symbols_again|errors) HOST PORT .*",
 	},
 	{
-		name: "module part number", lasts: time.Hour, fits: roCE, hosts: sixHosts, alone: true,
+		name: "module part number", lasts: time.Hour, fits: manyPorts, hosts: sixHosts, ports: 2, alone: true,
 		begin: func(x *fault) {
-			for _, n := range x.hosts {
+			lot := func(string) string { return partNumber }
+			for i, n := range x.hosts {
 				h := x.fleet.host(n)
-				h.relabel("part_number", func(string) string { return partNumber }, "rdma_transceiver_info",
-					"device", h.ports[x.rail].device())
+				device := h.ports[x.railOf(i)].device()
+				h.relabel("part_number", lot, "rdma_transceiver_info", "device", device)
+				h.relabel("part", lot, "rdma_place_info", "device", device)
+				h.relabel("lot", lot, "rdma_place_info", "device", device)
 			}
 		},
-		more: oneAfterTheOther(bad),
-		want: "warning RDMALinkErrors/.* .*module.*PART.*", also: []string{"warning RDMALinkErrors/.* HOST PORT .*"},
+		more: oneAfterTheOther(bad), remembered: day,
+		want: "warning RDMALinkErrors/.* .*module.*PART.*", also: []string{"warning RDMALinkErrors/.* HOST.*"},
 	},
 	{
 		name: "leaf with errors on ten hosts", lasts: time.Hour, hosts: tenHosts, whole: true, alone: true,
-		more: oneAfterTheOther(bad),
+		more: oneAfterTheOther(bad), remembered: day,
 		want: "warning RDMALinkErrors/.* switch LEAF .*", also: []string{"warning RDMALinkErrors/.* HOST PORT .*"},
 	},
 	{
@@ -204,9 +210,9 @@ var classes = []*class{
 	{
 		name: "PFC storm", lasts: 15 * time.Minute, fits: lossless, alone: true, hosts: allHosts,
 		begin: func(x *fault) {
-			for n, h := range x.fleet.clusters[0].hosts[:min(40, len(x.hosts))] {
-				p := h.ports[x.rail]
-				if n == x.hosts[0] {
+			for i, n := range x.hosts[:min(40, len(x.hosts))] {
+				p := x.fleet.host(n).ports[x.rail]
+				if i == 0 {
 					p.pausing = 0.97
 				} else {
 					p.paused = 0.95
@@ -269,6 +275,15 @@ var classes = []*class{
 		want: "warning RDMATransceiverOutOfRange/lane_dark HOST PORT .*",
 	},
 	{
+		// Its alert waits for a day: on a small fleet.
+		name: "module ageing", lasts: 27 * time.Hour, fits: func(s spec) bool { return s.hosts <= 8 },
+		begin: func(x *fault) {
+			x.host().change(func(was float64, _ time.Duration) float64 { return was - 2.5 },
+				"rdma_transceiver_receive_power_dbm", "device", x.port().device())
+		},
+		want: "info RDMALinkWearing/optics HOST PORT .*",
+	},
+	{
 		name: "bit error rate rising", lasts: 100 * time.Minute, begin: onPort(func(p *port) { p.noise = 5e-7 }),
 		want: "(warning|info) (RDMALinkWearing|RDMALinkErrors)/ber HOST PORT .*",
 	},
@@ -282,7 +297,12 @@ var classes = []*class{
 		want:  "critical RDMADeviceFailed/firmware HOST DEVICE .*",
 	},
 	{
-		name: "driver not loaded", lasts: 20 * time.Minute, begin: onHosts(func(h *fleetHost) { h.unloaded = true }),
+		// 25m: a driver container may build it.
+		name: "driver removed", lasts: 45 * time.Minute,
+		begin: func(x *fault) {
+			x.host().unloaded = true
+			x.host().grow(x.start, 1, "rdma_stack_settled_seconds")
+		},
 		want: "critical RDMADeviceMissing/stack HOST.*",
 	},
 	{

@@ -18,6 +18,7 @@ var (
 	every  = flag.Bool("every", false, "all fleets of make fleet, and the healthy week; an hour of CPU time")
 	write  = flag.Bool("write", false, "write the table into docs/verification.md")
 	fleets = flag.String("fleet", "", "fleets whose name matches this regular expression")
+	days   = flag.Int("days", 7, "length of the healthy week with -every")
 	faults = flag.String("class", "", "classes of faults whose name matches this regular expression")
 )
 
@@ -77,6 +78,14 @@ var generated = []generatedFleet{
 			cluster: "blind", hosts: 16, ports: []int{2}, layer: ethernet, blind: true, gpus: true, machines: h200,
 		},
 		1, 5 * time.Minute, 2 * time.Minute, "rail",
+	},
+	{
+		"RoCE, more than a day",
+		spec{
+			cluster: "small", hosts: 8, ports: []int{2}, layer: ethernet, pfc: true, gpus: true, machines: h200,
+			course: training,
+		},
+		1, time.Hour, 4 * time.Minute, "module ageing",
 	},
 	{
 		"RoCE, 1,000 hosts",
@@ -164,12 +173,15 @@ func TestFaultsOfFleets(t *testing.T) {
 func TestHealthyFleets(t *testing.T) {
 	list, lasts, calm := []spec{sampledHealthy}, time.Hour, 4*time.Minute
 	if *every {
-		list, lasts, calm = healthyFleets, 7*day, 4*time.Minute
+		list, lasts, calm = healthyFleets, time.Duration(*days)*day, 4*time.Minute
 	}
 	var mu sync.Mutex
 	counts := map[string]int{}
 	t.Run("play", func(t *testing.T) {
 		for _, s := range list {
+			if !regexp.MustCompile(*fleets).MatchString(s.cluster) {
+				continue
+			}
 			t.Run(s.cluster, func(t *testing.T) {
 				t.Parallel()
 				readRecordings(t, s)

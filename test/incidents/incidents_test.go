@@ -1,5 +1,6 @@
 // Package incidents plays incidents on small fleets and counts the critical alerts that the rules raise for each. An
-// incident has one cause, so that one page is enough.
+// incident has one cause, so that one page is enough. Faults at random places of generated fleets give recall,
+// precision and time to detect (make fleet).
 package incidents
 
 import (

@@ -32,7 +32,7 @@ func noise(f *fleet, source *rand.Rand, lasts time.Duration) (events []event) {
 	}
 	every := lasts / time.Duration(2*len(c.hosts)) // the rollout takes half of the time
 	for i, n := range source.Perm(len(c.hosts)) {
-		if lasts < day && i%8 > 0 {
+		if lasts < day && i%32 > 0 {
 			continue
 		}
 		h, at := c.hosts[n], time.Duration(i)*every.Truncate(tick)
@@ -54,7 +54,7 @@ func noise(f *fleet, source *rand.Rand, lasts time.Duration) (events []event) {
 	}
 	restart := anytime()
 	for n := range c.hosts {
-		at := restart + time.Duration(n)*30*time.Second
+		at := restart + time.Duration(n)*min(30*time.Second, lasts/720)
 		add(at, stop(n))
 		add(at+40*time.Second, run(n))
 	}

@@ -145,12 +145,11 @@ func (h *fleetHost) bindRecording(i identity) {
 	tables := map[string]bool{}
 	h.samples = slices.DeleteFunc(h.samples, func(s *sample) bool {
 		name := s.labels.Get(model.MetricNameLabel)
-		tables[name] = true
-		return slices.Contains(facts, name)
+		// Of Ethernet, errors of the link are counted for the netdev.
+		is := slices.Contains(facts, name) || name == "rdma_port_symbol_errors_total" && h.cluster.layer == ethernet
+		tables[name] = tables[name] || !is
+		return is
 	})
-	for _, name := range facts {
-		delete(tables, name)
-	}
 	for _, r := range h.recording.samples {
 		name := r.labels.Get(model.MetricNameLabel)
 		device, gpu := r.labels.Get("device"), r.labels.Get("gpu")
@@ -182,6 +181,10 @@ func (h *fleetHost) bindRecording(i identity) {
 			}
 		}
 		h.samples = append(h.samples, i.of(b, value))
+		if name == "rdma_transceiver_receive_power_dbm" && n >= 0 { // what it was in the first hours
+			b = labels.NewBuilder(b.Labels()).Set(model.MetricNameLabel, "rdma_transceiver_receive_power_baseline_dbm")
+			h.samples = append(h.samples, i.of(b, value))
+		}
 	}
 }
 

@@ -157,13 +157,12 @@ func playFleet(t *testing.T, f *fleet, events []event, end, step, calm time.Dura
 
 // tally is the score of a class.
 type tally struct {
-	faults, found         int
-	right, wrong          int // alerts
-	critical, warning     int // notifications of its faults
-	info                  int
-	delays                []time.Duration
-	missed, unexpected    []string
-	notifications, pagers float64
+	faults, found      int
+	right, wrong       int // alerts
+	critical, warning  int // notifications of its faults
+	info               int
+	delays             []time.Duration
+	missed, unexpected []string
 }
 
 type tallies map[string]*tally
@@ -181,7 +180,7 @@ func (s tallies) add(fleetName string, all []*fault, fired []*episode) {
 	slices.SortFunc(fired, func(a, b *episode) int { return cmp.Compare(a.first, b.first) })
 	for _, e := range fired {
 		text := e.String()
-		during := func(x *fault) bool { return x.start <= e.last && e.first <= x.end+linger }
+		during := func(x *fault) bool { return x.start <= e.last && e.first <= x.end+max(linger, x.remembered) }
 		is := func(match func(*fault) bool) *fault {
 			for _, x := range slices.Backward(all) {
 				if during(x) && match(x) {
