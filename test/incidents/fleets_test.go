@@ -169,11 +169,12 @@ func TestFaultsOfFleets(t *testing.T) {
 	}
 }
 
-// TestHealthyFleets: 64 hosts over a week (an hour, without -every) have no critical alert and at most two warnings.
+// TestHealthyFleets: 64 hosts have no critical alert and at most two warnings in a week; in an hour, without -every,
+// none.
 func TestHealthyFleets(t *testing.T) {
-	list, lasts, calm := []spec{sampledHealthy}, time.Hour, 4*time.Minute
+	list, lasts, calm, most := []spec{sampledHealthy}, time.Hour, 4*time.Minute, 0
 	if *every {
-		list, lasts, calm = healthyFleets, time.Duration(*days)*day, 4*time.Minute
+		list, lasts, calm, most = healthyFleets, time.Duration(*days)*day, 4*time.Minute, 2
 	}
 	var mu sync.Mutex
 	counts := map[string]int{}
@@ -199,8 +200,8 @@ func TestHealthyFleets(t *testing.T) {
 			})
 		}
 	})
-	if counts["critical"] > 0 || counts["warning"] > 2 {
-		t.Errorf("%d critical, %d warnings; at most 0 and 2", counts["critical"], counts["warning"])
+	if counts["critical"] > 0 || counts["warning"] > most {
+		t.Errorf("%d critical, %d warnings; at most 0 and %d", counts["critical"], counts["warning"], most)
 	}
 	t.Logf("%d critical, %d warnings, %d info", counts["critical"], counts["warning"], counts["info"])
 	if *write {
@@ -232,6 +233,7 @@ func put(t *testing.T, name, part string) {
 func TestClassesOfFaults(t *testing.T) {
 	played := map[string]bool{}
 	for _, g := range generated {
+		g.spec.hosts = min(g.spec.hosts, 32)
 		readRecordings(t, g.spec)
 		all, _ := generate(newFleet(g.spec), rand.New(rand.NewPCG(1, 1)), 1, time.Minute, regexp.MustCompile(g.classes))
 		for _, x := range all {
