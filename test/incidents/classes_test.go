@@ -372,7 +372,7 @@ func (x *fault) patterns() {
 		names = append(names, strings.Split(c.hosts[n].name, ":")[0])
 	}
 	p := x.port()
-	place := strings.NewReplacer(
+	words := strings.NewReplacer(
 		"HOST PORT", "("+strings.Join(names, "|")+") "+p.device()+"/1;",
 		"FIRST PORT", names[0]+" "+p.device()+"/1;",
 		"HOST DEVICE", "("+strings.Join(names, "|")+") "+p.device()+";",
@@ -380,7 +380,7 @@ func (x *fault) patterns() {
 		"LEAF", p.leaf.name+";", "SPINE", "node_guid="+c.spines[len(c.spines)-1].guid, "RACK", x.host().rack()+";",
 		"RAIL", fmt.Sprintf("%d;", p.rail), "PART", partNumber,
 	)
-	compile := func(pattern string) *regexp.Regexp { return regexp.MustCompile("^" + place.Replace(pattern) + "$") }
+	compile := func(pattern string) *regexp.Regexp { return regexp.MustCompile("^" + words.Replace(pattern) + "$") }
 	x.want = compile(x.class.want)
 	for _, pattern := range append(effects, x.class.also...) {
 		x.also = append(x.also, compile(pattern))

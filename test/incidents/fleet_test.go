@@ -312,10 +312,10 @@ func (p *port) lose(now time.Duration) {
 // active reports whether the port is ACTIVE.
 func (p *port) active() bool { return p.up && (p.host.cluster.layer == ethernet || p.managed) }
 
-// carry counts what a job of a load transmits and receives in a tick. Data waits while the link partner pauses the
+// carry counts what a job transmits at a demand and receives in a tick. Data waits while the link partner pauses the
 // port.
-func (p *port) carry(load float64) {
-	bytes := load * loadFactor * p.rate * tick.Seconds()
+func (p *port) carry(demand float64) {
+	bytes := demand * loadFactor * p.rate * tick.Seconds()
 	bytes *= (1 - max(p.paused, p.pausing)) * (1 - p.slowed) * (1 - p.starved)
 	if p.pausing > 0.5 {
 		bytes = 0 // the source of a storm receives < 1% of line rate
@@ -325,7 +325,7 @@ func (p *port) carry(load float64) {
 	p.counts[transmitPackets] += bytes / packetSize
 	p.counts[receivePackets] += bytes / packetSize
 	p.counts[adaptiveRetransmissions] += bytes / packetSize * p.lossy
-	p.counts[congestionNotifications] += (load*normalNotifications + p.notified) * tick.Seconds()
+	p.counts[congestionNotifications] += (demand*normalNotifications + p.notified) * tick.Seconds()
 }
 
 // giveUp counts n requests whose retries ran out.
@@ -392,14 +392,14 @@ func (j *job) step(c *cluster, now time.Duration) {
 		}
 		return
 	}
-	failed, load := false, 1.0
+	failed, demand := false, 1.0
 	if c.course != nil {
-		load = c.course(j.number, now)
+		demand = c.course(j.number, now)
 	}
 	for _, h := range j.hosts {
 		for _, p := range h.ports {
 			if p.up && !h.down {
-				p.carry(load)
+				p.carry(demand)
 				continue
 			}
 			failed = failed || now >= p.changed+retryTime

@@ -130,9 +130,9 @@ func (g generatedFleet) play(t *testing.T) ([]*fault, []*episode) {
 	readRecordings(t, g.spec)
 	f := newFleet(g.spec)
 	all, end := generate(f, rand.New(rand.NewPCG(48, 3)), g.each, g.apart, regexp.MustCompile(cmp.Or(*faults, g.classes)))
-	began := time.Now()
+	start := time.Now()
 	fired := playFleet(t, f, schedule(all), end, time.Minute, g.calm)
-	t.Logf("%d faults in %v, played in %v", len(all), end, time.Since(began).Round(time.Second))
+	t.Logf("%d faults in %v, played in %v", len(all), end, time.Since(start).Round(time.Second))
 	return all, fired
 }
 
@@ -172,9 +172,9 @@ func TestFaultsOfFleets(t *testing.T) {
 // TestHealthyFleets: 64 hosts have no critical alert and at most two warnings in a week; in an hour, without -every,
 // none.
 func TestHealthyFleets(t *testing.T) {
-	list, lasts, calm, most := []spec{sampledHealthy}, time.Hour, 4*time.Minute, 0
+	list, lasts, rare, most := []spec{sampledHealthy}, time.Hour, 4*time.Minute, 0
 	if *every {
-		list, lasts, calm, most = healthyFleets, time.Duration(*days)*day, 4*time.Minute, 2
+		list, lasts, rare, most = healthyFleets, time.Duration(*days)*day, 4*time.Minute, 2
 	}
 	var mu sync.Mutex
 	counts := map[string]int{}
@@ -187,7 +187,7 @@ func TestHealthyFleets(t *testing.T) {
 				t.Parallel()
 				readRecordings(t, s)
 				f := newFleet(s)
-				fired := playFleet(t, f, noise(f, rand.New(rand.NewPCG(7, 64)), lasts), lasts, time.Minute, calm)
+				fired := playFleet(t, f, noise(f, rand.New(rand.NewPCG(7, 64)), lasts), lasts, time.Minute, rare)
 				mu.Lock()
 				defer mu.Unlock()
 				for _, e := range fired {
@@ -219,12 +219,12 @@ func put(t *testing.T, name, part string) {
 		t.Fatal(err)
 	}
 	begin, end := "<!-- fleet:"+name+" -->\n", "<!-- end -->"
-	before, rest, found := strings.Cut(string(text), begin)
+	head, rest, found := strings.Cut(string(text), begin)
 	_, after, ends := strings.Cut(rest, end)
 	if !found || !ends {
 		t.Fatalf("%s has no %s with an %s behind it", page, strings.TrimSpace(begin), end)
 	}
-	if err := os.WriteFile(page, []byte(before+begin+part+end+after), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(head+begin+part+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 const day = 24 * time.Hour
 
 // training is the load of a job of all-reduces: a checkpoint of 2m each half hour, an evaluation of 10m each 4h.
-func training(job int, now time.Duration) float64 {
-	now += time.Duration(job) * 7 * time.Minute
+func training(number int, now time.Duration) float64 {
+	now += time.Duration(number) * 7 * time.Minute
 	switch positive := now + 365*day; {
 	case positive%(30*time.Minute) < 2*time.Minute:
 		return 0.02
@@ -30,12 +30,12 @@ func noise(f *fleet, source *rand.Rand, lasts time.Duration) (events []event) {
 			events = append(events, event{at, do})
 		}
 	}
-	every := lasts / time.Duration(2*len(c.hosts)) // the rollout takes half of the time
+	apart := lasts / time.Duration(2*len(c.hosts)) // the rollout takes half of the time
 	for i, n := range source.Perm(len(c.hosts)) {
 		if lasts < day && i%32 > 0 {
 			continue
 		}
-		h, at := c.hosts[n], time.Duration(i)*every.Truncate(tick)
+		h, at := c.hosts[n], time.Duration(i)*apart.Truncate(tick)
 		add(at, func(f *fleet) {
 			h.announced = f.now + 40*time.Minute
 			announce(n)(f)
@@ -50,7 +50,7 @@ func noise(f *fleet, source *rand.Rand, lasts time.Duration) (events []event) {
 		add(at+12*time.Minute+20*time.Second, plug(n, rail))
 		add(at+40*time.Minute, endMaintenance(n))
 		// Without a reboot, host after host in half of the time.
-		add(lasts/2+time.Duration(i)*every.Truncate(tick), func(*fleet) { h.setting("max_read_request", "2048", 0) })
+		add(lasts/2+time.Duration(i)*apart.Truncate(tick), func(*fleet) { h.setting("max_read_request", "2048", 0) })
 	}
 	restart := anytime()
 	for n := range c.hosts {

@@ -23,13 +23,13 @@ type episode struct {
 
 // generate puts faults into a fleet: of each class that fits n, one after the other, at places that no other fault has.
 func generate(
-	f *fleet, source *rand.Rand, n int, apart time.Duration, only *regexp.Regexp,
+	f *fleet, source *rand.Rand, n int, apart time.Duration, pattern *regexp.Regexp,
 ) (all []*fault, end time.Duration) {
 	s := f.clusters[0].spec
 	var queue []*class
 	for range n {
 		for _, i := range source.Perm(len(classes)) {
-			if c := classes[i]; (c.fits == nil || c.fits(s)) && only.MatchString(c.name) {
+			if c := classes[i]; (c.fits == nil || c.fits(s)) && pattern.MatchString(c.name) {
 				queue = append(queue, c)
 			}
 		}
@@ -63,28 +63,28 @@ func generate(
 
 // place returns hosts for a fault: those of a rack, or any with a job, better those whose job has no other fault.
 func place(source *rand.Rand, s spec, c *class, free func(int) bool) (hosts []int) {
-	count := 1
+	n := 1
 	if c.hosts != nil {
-		count = c.hosts(s)
+		n = c.hosts(s)
 	}
 	if c.whole {
 		from := source.IntN(max(1, s.hosts/rackSize-1)) * rackSize
-		return hostsBetween(from, min(from+count, s.hosts))
+		return hostsBetween(from, min(from+n, s.hosts))
 	}
-	if count == s.hosts {
+	if n == s.hosts {
 		return source.Perm(s.hosts)
 	}
 	var others []int
-	for _, n := range source.Perm(s.hosts) {
+	for _, host := range source.Perm(s.hosts) {
 		switch {
-		case s.isIdle(n) || s.ports[min(n/rackSize, len(s.ports)-1)] < c.ports:
-		case free(n):
-			hosts = append(hosts, n)
+		case s.isIdle(host) || s.ports[min(host/rackSize, len(s.ports)-1)] < c.ports:
+		case free(host):
+			hosts = append(hosts, host)
 		default:
-			others = append(others, n)
+			others = append(others, host)
 		}
 	}
-	return append(hosts, others...)[:count]
+	return append(hosts, others...)[:n]
 }
 
 // schedule returns the events of faults.
@@ -108,8 +108,8 @@ func schedule(all []*fault) (events []event) {
 }
 
 // playFleet plays a fleet until an end and returns what fires. Exporters are scraped each step; rules are evaluated
-// each step for busy after an event and else each calm.
-func playFleet(t *testing.T, f *fleet, events []event, end, step, calm time.Duration) (out []*episode) {
+// each step for busy after an event and else at each rare.
+func playFleet(t *testing.T, f *fleet, events []event, end, step, rare time.Duration) (out []*episode) {
 	t.Helper()
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	s := newServer(t, f)
@@ -128,7 +128,7 @@ func playFleet(t *testing.T, f *fleet, events []event, end, step, calm time.Dura
 		if err := s.scrape(f, at); err != nil {
 			t.Fatal(err)
 		}
-		if f.now%calm != 0 && f.now > last+busy {
+		if f.now%rare != 0 && f.now > last+busy {
 			continue
 		}
 		var firing []alert
@@ -145,7 +145,7 @@ func playFleet(t *testing.T, f *fleet, events []event, end, step, calm time.Dura
 			}
 			key := a.labels.String()
 			e := open[key]
-			if e == nil || f.now > e.last+calm {
+			if e == nil || f.now > e.last+rare {
 				e = &episode{alert: a, first: f.now}
 				open[key], out = e, append(out, e)
 			}
@@ -257,7 +257,7 @@ func (s tallies) table() string {
 	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(s)) {
 		y := s[name]
-		each := func(n int) string {
+		mean := func(n int) string {
 			return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/float64(max(1, y.faults))), ".0")
 		}
 		slices.Sort(y.delays)
@@ -266,7 +266,7 @@ func (s tallies) table() string {
 			median, longest = short(y.delays[n/2]), short(y.delays[n-1])
 		}
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", name, y.faults, ratio(y.found, y.faults),
-			ratio(y.right, y.right+y.wrong), each(y.critical), each(y.warning), each(y.info), median, longest)
+			ratio(y.right, y.right+y.wrong), mean(y.critical), mean(y.warning), mean(y.info), median, longest)
 	}
 	return b.String()
 }
