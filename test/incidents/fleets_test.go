@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
 )
 
 var (
@@ -226,6 +228,44 @@ func put(t *testing.T, name, part string) {
 	}
 	if err := os.WriteFile(page, []byte(head+begin+part+end+after), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestScore: an alert of a fault, an effect, one that nothing explains, one that was there before, and a missed fault.
+func TestScore(t *testing.T) {
+	f := newFleet(smallRoCE...)
+	named := func(name string) *class {
+		return classes[slices.IndexFunc(classes, func(c *class) bool { return c.name == name })]
+	}
+	all := []*fault{
+		{class: named("port down"), fleet: f, hosts: []int{3}, rail: 2, start: time.Hour, end: 80 * time.Minute},
+		{class: named("exporter down"), fleet: f, hosts: []int{5}, start: 2 * time.Hour, end: 3 * time.Hour},
+	}
+	for _, x := range all {
+		x.patterns()
+	}
+	fired := func(at time.Duration, pairs ...string) *episode {
+		return &episode{alert{labels: labels.FromStrings(pairs...)}, time.Hour + at, time.Hour + at}
+	}
+	down := []string{
+		"alertname", "RDMAPortDown", "severity", "critical", "reason", "port", "where", "gpu-04 mlx5_2/1",
+	}
+	scores := tallies{}
+	scores.add("fleet", all, []*episode{
+		fired(3*time.Minute, down...),
+		fired(-5*time.Minute, down...),
+		fired(5*time.Minute, "alertname", "RDMAPortDown", "severity", "critical", "reason", "port", "where", "gpu-05 mlx5_2/1"),
+		fired(4*time.Minute, "alertname", "RDMAJobSlow", "severity", "warning", "reason", "degraded", "where", "job 1"),
+	})
+	y := scores.of("port down")
+	if y.found != 1 || y.right != 2 || y.wrong != 1 || y.critical != 2 || y.delays[0] != 3*time.Minute {
+		t.Errorf("port down: %+v", y)
+	}
+	if y = scores.of("exporter down"); y.faults != 1 || y.found != 0 {
+		t.Errorf("exporter down: %+v", y)
+	}
+	if y = scores.of("no fault"); y.wrong != 1 {
+		t.Errorf("no fault: %+v", y)
 	}
 }
 

@@ -180,7 +180,7 @@ func (s tallies) add(fleetName string, all []*fault, fired []*episode) {
 	slices.SortFunc(fired, func(a, b *episode) int { return cmp.Compare(a.first, b.first) })
 	for _, e := range fired {
 		text := e.String()
-		during := func(x *fault) bool { return x.start <= e.last && e.first <= x.end+max(linger, x.remembered) }
+		during := func(x *fault) bool { return x.start <= e.first && e.first <= x.end+max(linger, x.remembered) }
 		is := func(match func(*fault) bool) *fault {
 			for _, x := range slices.Backward(all) {
 				if during(x) && match(x) {
