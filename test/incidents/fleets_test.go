@@ -254,7 +254,7 @@ func TestScore(t *testing.T) {
 	scores.add("fleet", all, []*episode{
 		fired(3*time.Minute, down...),
 		fired(-5*time.Minute, down...),
-		fired(5*time.Minute, "alertname", "RDMAPortDown", "severity", "critical", "reason", "port", "where", "gpu-05 mlx5_2/1"),
+		fired(5*time.Minute, "alertname", "RDMAPortDown", "severity", "critical", "where", "gpu-05 mlx5_2/1"),
 		fired(4*time.Minute, "alertname", "RDMAJobSlow", "severity", "warning", "reason", "degraded", "where", "job 1"),
 	})
 	y := scores.of("port down")
