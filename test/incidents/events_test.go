@@ -92,7 +92,7 @@ func loseGPU(host, gpu int) func(*fleet) {
 		g := f.host(host).gpus[gpu]
 		g.lost, g.lastXID = true, 79
 		g.xids++
-		f.clusters[0].job.fail(f.now)
+		f.clusters[0].jobs[0].fail(f.now)
 	}
 }
 
@@ -141,11 +141,15 @@ func load(hosts ...int) func(*fleet) {
 	return each(func(f *fleet, h *fleetHost) { h.load(f.now) }, hosts...)
 }
 
-// drain takes the hosts out of the job, which the others go on with.
+// drain takes the hosts out of their job, which the others go on with.
 func drain(hosts ...int) func(*fleet) {
 	return func(f *fleet) {
 		each(func(_ *fleet, h *fleetHost) { h.drained = true }, hosts...)(f)
-		f.clusters[0].job.start(f.clusters[0])
+		for _, j := range f.clusters[0].jobs {
+			if j.running {
+				j.start(f.clusters[0])
+			}
+		}
 	}
 }
 

@@ -29,6 +29,10 @@ const (
 	packetSize = 4096
 	rackSize   = 8 // hosts
 	spines     = 2
+
+	goodBER = 1e-10 // before FEC
+	// normalNotifications is how many congestion notifications (CNP) a port handles a second under load.
+	normalNotifications = 200
 )
 
 // spec describes the part of a fleet that is one cluster.
@@ -45,6 +49,16 @@ type spec struct {
 	optics  bool // each port has a transceiver
 	// blind: no port knows its leaf (no LLDP). unplaced: an exporter without rdma_place_info.
 	blind, unplaced bool
+
+	// machines are recorded machines, one for each part of the hosts: those have all their series. Empty: what the
+	// tables of series have.
+	machines []string
+	// speeds are the parts of the rate at which the links of each part of the hosts run. Empty: all at full rate.
+	speeds []float64
+	// jobs is how many jobs share the hosts, idle how many of the last hosts of each it does not use. 0: one job.
+	jobs, idle int
+	// course is the load of a job at a time, in parts of loadFactor. Nil: constant.
+	course func(job int, now time.Duration) float64
 }
 
 type fleet struct {
@@ -53,14 +67,14 @@ type fleet struct {
 	unwatched bool // the Prometheus does not run
 }
 
-// cluster is one cluster with the job that all its hosts run.
+// cluster is one cluster with the jobs that its hosts run.
 type cluster struct {
 	spec
 	hosts   []*fleetHost
 	leaves  []*netSwitch
 	spines  []*netSwitch
 	sweeper *sweeper
-	job     job
+	jobs    []*job
 	// subnetManager is the LID of the master, which configures the ports.
 	subnetManager float64
 	unmanaged     bool // there is no master
@@ -83,11 +97,15 @@ type fleetHost struct {
 	loaded      time.Duration // when its driver was loaded
 	unloaded    bool          // the driver
 	maintenance bool
-	drained     bool // no job is started on it
+	drained     bool          // no job is started on it
+	announced   time.Duration // end of its maintenance
+	job         int           // number
+	recording   *recording
 	scrapeTarget
 }
 
 type fleetGPU struct {
+	host    *fleetHost // of a recording
 	index   int
 	uuid    string
 	lost    bool // does not answer on PCIe
@@ -111,6 +129,15 @@ type port struct {
 	paused    float64 // part of the time for which its switch pauses it
 
 	hot bool // its transceiver is above its alarm limit
+
+	rate     float64 // of a good link, in bytes per second
+	slowed   float64 // part of the rate that a link has lost
+	starved  float64 // part of the traffic of its job that it does not carry
+	lossy    float64 // packets that are retransmitted by those that are transmitted
+	notified float64 // congestion notifications a second beyond those of its job
+	noise    float64 // errors before FEC, by bits, beyond goodBER
+	errors   float64 // symbol errors a second
+	corrupt  float64 // blocks a second that FEC does not correct
 
 	up      bool
 	changed time.Duration // when up last changed
@@ -140,7 +167,10 @@ const (
 	pauseTransmit
 	pauseReceive
 	switchDowned // link_downed at the other end
-	zero         // a counter that no incident moves
+	congestionNotifications
+	adaptiveRetransmissions
+	correctedBits // by FEC
+	zero          // a counter that no incident moves
 	counters
 )
 
@@ -153,7 +183,7 @@ func newFleet(specs ...spec) *fleet {
 }
 
 func newCluster(s spec, number int) *cluster {
-	c := &cluster{spec: s, subnetManager: 1, job: job{ended: -before - busy}}
+	c := &cluster{spec: s, subnetManager: 1}
 	leaves := slices.Max(s.ports)
 	if s.racked {
 		leaves = (s.hosts + rackSize - 1) / rackSize
@@ -169,6 +199,10 @@ func newCluster(s spec, number int) *cluster {
 	for n := range s.hosts {
 		h := &fleetHost{cluster: c, name: fmt.Sprintf("gpu-%02d:10879", n+1), index: n, booted: -40 * 24 * time.Hour}
 		h.loaded = h.booted
+		h.job = n * max(1, s.jobs) / s.hosts
+		if len(s.machines) > 0 {
+			h.recording = record(s.machines[n*len(s.machines)/s.hosts])
+		}
 		for r := range s.ports[min(n/rackSize, len(s.ports)-1)] {
 			p := &port{host: h, rail: r, guid: fmt.Sprintf("b83f:d203:%04x:%02x%02x", number, n, r)}
 			if s.racked {
@@ -176,6 +210,7 @@ func newCluster(s spec, number int) *cluster {
 			} else {
 				p.leaf = c.leaves[r]
 			}
+			p.rate = c.rateOf(h)
 			p.up, p.managed, p.couldBe, p.ready, p.changed = true, true, true, h.booted, h.booted
 			h.ports = append(h.ports, p)
 			if s.gpus {
@@ -188,7 +223,11 @@ func newCluster(s spec, number int) *cluster {
 	if s.fabric {
 		c.sweeper = newSweeper(c)
 	}
-	c.job.start(c)
+	for n := range max(1, s.jobs) {
+		j := &job{ended: -before - busy, number: n}
+		j.start(c)
+		c.jobs = append(c.jobs, j)
+	}
 	return c
 }
 
@@ -217,7 +256,9 @@ func (f *fleet) step() {
 				p.step(f.now)
 			}
 		}
-		c.job.step(c, f.now)
+		for _, j := range c.jobs {
+			j.step(c, f.now)
+		}
 		if c.sweeper != nil {
 			c.sweeper.step(f.now)
 		}
@@ -248,6 +289,9 @@ func (p *port) step(now time.Duration) {
 	if p.up {
 		p.counts[pauseTransmit] += max(p.pausing, 0.001) * seconds
 		p.counts[pauseReceive] += max(p.paused, 0.01) * seconds
+		p.counts[symbolErrors] += p.errors * seconds
+		p.counts[uncorrectable] += p.corrupt * seconds
+		p.counts[correctedBits] += (goodBER + p.noise) * 8 * p.rate * seconds
 	}
 }
 
@@ -268,9 +312,11 @@ func (p *port) lose(now time.Duration) {
 // active reports whether the port is ACTIVE.
 func (p *port) active() bool { return p.up && (p.host.cluster.layer == ethernet || p.managed) }
 
-// carry counts what a job transmits and receives in a tick. Data waits while the link partner pauses the port.
-func (p *port) carry() {
-	bytes := loadFactor * rate * tick.Seconds() * (1 - max(p.paused, p.pausing))
+// carry counts what a job transmits at a demand and receives in a tick. Data waits while the link partner pauses the
+// port.
+func (p *port) carry(demand float64) {
+	bytes := demand * loadFactor * p.rate * tick.Seconds()
+	bytes *= (1 - max(p.paused, p.pausing)) * (1 - p.slowed) * (1 - p.starved)
 	if p.pausing > 0.5 {
 		bytes = 0 // the source of a storm receives < 1% of line rate
 	}
@@ -278,6 +324,8 @@ func (p *port) carry() {
 	p.counts[receiveBytes] += bytes
 	p.counts[transmitPackets] += bytes / packetSize
 	p.counts[receivePackets] += bytes / packetSize
+	p.counts[adaptiveRetransmissions] += bytes / packetSize * p.lossy
+	p.counts[congestionNotifications] += (demand*normalNotifications + p.notified) * tick.Seconds()
 }
 
 // giveUp counts n requests whose retries ran out.
@@ -293,20 +341,36 @@ func (p *port) reset() {
 	p.counts[switchDowned] = switchEnd
 }
 
-// job is the only job of a cluster: collectives in a ring on each rail.
+// job is a job of a cluster: collectives in a ring on each rail.
 type job struct {
 	hosts   []*fleetHost
 	running bool
 	ended   time.Duration
+	number  int
+	rests   bool // it is not started
 }
 
 func (j *job) start(c *cluster) {
 	j.hosts, j.running = nil, true
 	for _, h := range c.hosts {
-		if h.usable() {
+		if h.job == j.number && !c.isIdle(h.index) && h.usable() {
 			j.hosts = append(j.hosts, h)
 		}
 	}
+}
+
+// isIdle reports whether no job uses a host.
+func (s spec) isIdle(host int) bool {
+	size := s.hosts / max(1, s.jobs)
+	return host%size >= size-s.idle
+}
+
+// rateOf returns the rate of good links of a host, in bytes per second.
+func (s spec) rateOf(h *fleetHost) float64 {
+	if len(s.speeds) == 0 {
+		return rate
+	}
+	return rate * s.speeds[h.index*len(s.speeds)/s.hosts]
 }
 
 // usable reports whether a scheduler with a health check starts a job on the host.
@@ -323,16 +387,19 @@ func (h *fleetHost) usable() bool {
 
 func (j *job) step(c *cluster, now time.Duration) {
 	if !j.running {
-		if now >= j.ended+restartTime {
+		if now >= j.ended+restartTime && !j.rests {
 			j.start(c)
 		}
 		return
 	}
-	failed := false
+	failed, demand := false, 1.0
+	if c.course != nil {
+		demand = c.course(j.number, now)
+	}
 	for _, h := range j.hosts {
 		for _, p := range h.ports {
 			if p.up && !h.down {
-				p.carry()
+				p.carry(demand)
 				continue
 			}
 			failed = failed || now >= p.changed+retryTime

@@ -3,6 +3,8 @@ package incidents
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -34,6 +36,8 @@ type sample struct {
 	value  func(time.Duration) float64
 	ref    storage.SeriesRef
 	there  bool // in the last scrape
+	// healthy is what value was before a change; nil: there was none.
+	healthy func(time.Duration) float64
 }
 
 // scrapeTarget is what a Prometheus keeps of an exporter: whether it answers, and its samples.
@@ -84,7 +88,10 @@ func (s *sample) append(app storage.Appender, at int64, v float64) error {
 type identity struct{ cluster, instance, job string }
 
 func (i identity) sample(name string, pairs []string, at func(time.Duration) float64) *sample {
-	b := labels.NewBuilder(labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...))
+	return i.of(labels.NewBuilder(labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...)), at)
+}
+
+func (i identity) of(b *labels.Builder, at func(time.Duration) float64) *sample {
 	return &sample{
 		labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: at,
 	}
@@ -127,6 +134,9 @@ func (h *fleetHost) bind() {
 			"gpu", strconv.Itoa(g.index), "UUID", g.uuid, "rack", h.rack(), "name", "GPU " + strconv.Itoa(g.index),
 		}, func(time.Duration) float64 { return 1 }))
 		h.samples = append(h.samples, bind(i, gpuSeries, g)...)
+	}
+	if h.recording != nil {
+		h.bindRecording(i)
 	}
 }
 
@@ -182,9 +192,17 @@ func collectorSeries() (table []series[*fleetHost]) {
 
 func (h *fleetHost) rack() string { return fmt.Sprintf("rack-%d", h.index/rackSize+1) }
 
-func (p *port) device() string { return "mlx5_" + strconv.Itoa(p.rail) }
+func (p *port) device() string {
+	if r := p.host.recording; r != nil {
+		return r.ports[p.rail].device
+	}
+	return "mlx5_" + strconv.Itoa(p.rail)
+}
 
 func (p *port) netdev() string {
+	if r := p.host.recording; r != nil {
+		return r.ports[p.rail].netdev
+	}
 	if p.host.cluster.layer == ethernet {
 		return fmt.Sprintf("enp%ds0np0", 24+16*p.rail)
 	}
@@ -193,10 +211,20 @@ func (p *port) netdev() string {
 
 // pciAddress returns the PCI address of the port's function. Two adapters, or four functions, are below a PCIe switch.
 func (p *port) pciAddress() string {
+	if r := p.host.recording; r != nil {
+		return r.ports[p.rail].pciAddress
+	}
 	if p.host.cluster.dual {
 		return fmt.Sprintf("0000:%02x:00.%d", 24+16*(p.rail/2), p.rail%2)
 	}
 	return fmt.Sprintf("0000:%02x:00.0", 24+16*p.rail)
+}
+
+func (p *port) pcieSwitch() string {
+	if r := p.host.recording; r != nil {
+		return r.ports[p.rail].pcieSwitch
+	}
+	return fmt.Sprintf("0000:%02x:00.0", 16*(p.rail/2))
 }
 
 // registered reports whether the kernel has the device.
@@ -217,11 +245,19 @@ func (p *port) place(number string) []string {
 	if number != "" && p.host.cluster.layer == infiniBand {
 		subnet = "fe80:0000:0000:0000"
 	}
-	return []string{
+	pairs := []string{
 		"device", p.device(), "port", number, "pci_address", p.pciAddress(), "card", p.pciAddress()[:10],
-		"pcie_switch", fmt.Sprintf("0000:%02x:00.0", 16*(p.rail/2)), "rail", strconv.Itoa(p.rail), "leaf", leaf,
+		"pcie_switch", p.pcieSwitch(), "rail", strconv.Itoa(p.rail), "leaf", leaf,
 		"rack", p.host.rack(), "subnet", subnet, "name", p.device() + " " + leaf,
 	}
+	if r := p.host.recording; r != nil && number != "" { // what else is known of a port: its module, its firmware
+		r.ports[p.rail].place.Range(func(l labels.Label) {
+			if l.Name != model.MetricNameLabel && !slices.Contains(pairs, l.Name) {
+				pairs = append(pairs, l.Name, l.Value)
+			}
+		})
+	}
+	return pairs
 }
 
 func isKnown(*port, time.Duration) float64 { return 1 }
@@ -283,8 +319,16 @@ func hardware(c counter) func(*port, time.Duration) float64 {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered() && !p.stuck, p.counts[c]) }
 }
 
+// reading is a figure of an object at a time.
+type reading[T any] func(T, time.Duration) float64
+
+// of returns the figure of an object.
+func (r reading[T]) of(object T) func(time.Duration) float64 {
+	return func(now time.Duration) float64 { return r(object, now) }
+}
+
 // always returns a fact of a registered device.
-func always(v float64) func(*port, time.Duration) float64 {
+func always(v float64) reading[*port] {
 	return func(p *port, _ time.Duration) float64 { return only(p.registered(), v) }
 }
 
@@ -336,9 +380,13 @@ var portSeries = []series[*port]{
 	{"rdma_port_physical_state_id", ofPort(), (*port).physicalStateID},
 	{"rdma_port_was_active", ofPort(), always(1)},
 	{"rdma_port_peers_active", ofPort(), (*port).peersActive},
-	{"rdma_port_rate_bytes_per_second", ofPort(), linked(rate)},
+	{"rdma_port_rate_bytes_per_second", ofPort(), func(p *port, _ time.Duration) float64 {
+		return only(p.registered() && p.up, p.rate*(1-p.slowed))
+	}},
 	{"rdma_port_width_lanes", ofPort(), linked(4)},
-	{"rdma_port_expected_rate_bytes_per_second", ofPort(), always(rate)},
+	{"rdma_port_expected_rate_bytes_per_second", ofPort(), func(p *port, _ time.Duration) float64 {
+		return only(p.registered(), p.rate)
+	}},
 	{"rdma_port_expected_width_lanes", ofPort(), always(4)},
 	{"rdma_port_expected_rate_info", ofPort("source", "siblings"), always(1)},
 	{"rdma_port_neighbour_info", func(p *port) []string {
@@ -397,7 +445,7 @@ func ofGPU(pairs ...string) func(*fleetGPU) []string {
 }
 
 // answer returns a figure that NVML reads from the GPU.
-func answer(v float64) func(*fleetGPU, time.Duration) float64 {
+func answer(v float64) reading[*fleetGPU] {
 	return func(g *fleetGPU, _ time.Duration) float64 { return only(!g.lost, v) }
 }
 
@@ -429,35 +477,53 @@ func TestSeriesAreTheExporters(t *testing.T) {
 		declared[d.Name] = d.Labels
 	}
 	for _, i := range incidents {
-		seen := map[string]bool{}
-		if len(newFleet(i.fleet...).targets()) == 0 {
-			t.Errorf("%s: no targets", i.name)
+		checkSeries(t, i.name, newFleet(i.fleet...), declared)
+	}
+	for _, g := range append(slices.Clone(generated), sampled) {
+		g.spec.hosts = min(g.spec.hosts, 32)
+		readRecordings(t, g.spec)
+		f := newFleet(g.spec)
+		checkSeries(t, g.name, f, declared)
+		all, _ := generate(f, rand.New(rand.NewPCG(1, 1)), 1, time.Minute, regexp.MustCompile(g.classes))
+		for _, x := range all {
+			if x.begin != nil {
+				x.begin(x)
+			}
 		}
-		for _, target := range newFleet(i.fleet...).targets() {
-			if len(target.samples) == 0 {
-				t.Errorf("%s: a target without samples", i.name)
+		checkSeries(t, g.name+", with faults", f, declared)
+	}
+}
+
+func checkSeries(t *testing.T, fleetName string, f *fleet, declared map[string][]string) {
+	t.Helper()
+	seen := map[string]bool{}
+	if len(f.targets()) == 0 {
+		t.Errorf("%s: no targets", fleetName)
+	}
+	for _, target := range f.targets() {
+		if len(target.samples) == 0 {
+			t.Errorf("%s: a target without samples", fleetName)
+		}
+		for _, s := range target.samples {
+			if key := s.labels.String(); seen[key] {
+				t.Errorf("%s: twice", key)
+			} else {
+				seen[key] = true
 			}
-			for _, s := range target.samples {
-				if key := s.labels.String(); seen[key] {
-					t.Errorf("%s: twice", key)
-				} else {
-					seen[key] = true
-				}
-				name := s.labels.Get(model.MetricNameLabel)
-				names, known := declared[name]
-				if known == slices.Contains(foreign, name) {
-					t.Errorf("%s: declared %v, foreign %v", name, known, !known)
-				}
-				if !known {
-					continue
-				}
-				s.labels.Range(func(l labels.Label) {
-					if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) &&
-						!slices.Contains(names, l.Name) {
-						t.Errorf("%s: label %s is not declared", name, l.Name)
-					}
-				})
+			name := s.labels.Get(model.MetricNameLabel)
+			names, known := declared[name]
+			if known == slices.Contains(foreign, name) {
+				t.Errorf("%s: declared %v, foreign %v", name, known, !known)
 			}
+			if !known {
+				continue
+			}
+			s.labels.Range(func(l labels.Label) {
+				if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) &&
+					!slices.Contains(names, l.Name) {
+					t.Errorf("%s: label %s is not declared", name, l.Name)
+				}
+			})
 		}
 	}
 }
