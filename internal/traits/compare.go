@@ -37,8 +37,8 @@ func (d *Difference) Breaks() bool { return d.Affects != "" || breaking[d.Settin
 // breaking are the settings without an effect of their own that do.
 var breaking = map[string]bool{"rate": true, "state": true, "link_layer": true}
 
-// first are the settings that are shown first, in this order.
-var first = []string{"kind", "state", "rate", "link_layer", "netdev_mtu", "rdma_active_mtu", "firmware"}
+// foremost are the settings that are shown first, in this order.
+var foremost = []string{"kind", "state", "rate", "link_layer", "netdev_mtu", "rdma_active_mtu", "firmware"}
 
 // Compare returns what differs. The kind of the hosts is compared too.
 func Compare(hosts []Named) (out []Difference) {
@@ -84,20 +84,20 @@ func Compare(hosts []Named) (out []Difference) {
 	return out
 }
 
-func (d *Difference) add(host string, t Trait) {
+func (d *Difference) add(name string, t Trait) {
 	i := slices.IndexFunc(d.Values, func(v Value) bool { return v.Value == t.Value })
 	if i < 0 {
 		i = len(d.Values)
 		d.Values = append(d.Values, Value{Value: t.Value, Objects: map[string][]string{}})
 	}
-	d.Values[i].Hosts = append(d.Values[i].Hosts, host)
-	d.Values[i].Objects[host] = t.Objects
+	d.Values[i].Hosts = append(d.Values[i].Hosts, name)
+	d.Values[i].Objects[name] = t.Objects
 }
 
-// rank orders differences: those of first, those that break something, others.
+// rank orders differences: those of foremost, those that break something, others.
 func (d *Difference) rank() int {
-	if i := slices.Index(first, d.Setting); i >= 0 {
-		return i - len(first)
+	if i := slices.Index(foremost, d.Setting); i >= 0 {
+		return i - len(foremost)
 	}
 	if d.Breaks() {
 		return 0
