@@ -25,7 +25,7 @@ reproduces it for every GPU by its best eligible NIC (` + "`rdma_gdr_gpu_direct`
 
 The evaluation uses the NCCL of the process that holds the GPU if the exporter may read processes (CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in their
 PID namespace), else a current NCCL with default settings. Settings come from the environment, then ` + "`NCCL_CONF_FILE` or `~/.nccl.conf`" + `, then
-` + "`/etc/nccl.conf`" + `; the topology from ` + "`NCCL_TOPO_FILE`" + `; all in the file system of the process. Nothing else of these files is kept.
+` + "`/etc/nccl.conf`" + `; the topology from ` + "`NCCL_TOPO_FILE`" + `; all in the file system of the process.
 ` + "`rdma_exporter topo --nccl-version 2.22.3 --nccl-env NCCL_NET_GDR_LEVEL=PHB`" + ` evaluates another version or setting. In a virtual machine distances come from
 ` + "`NCCL_TOPO_FILE`" + ` or ` + "`/var/run/nvidia-topologyd/virtualTopology.xml`" + `.
 
@@ -91,9 +91,8 @@ const inUse = `
 **Observed registrations.** With ` + "`CAP_BPF`" + ` and ` + "`CAP_PERFMON`" + ` ([permissions](permissions.md)) eBPF programs at functions of DMA-BUF, the RDMA core
 and peer memory clients observe each registration and its end, with process, device, size and mechanism (` + "`rdma_gdr_registered_bytes`" + `). What
 a process that started after them has registered is complete; ` + "`rdma_gdr_trace_start_time_seconds`" + ` says since when. The
-programs run when memory is registered, not when it is transferred. They are detached at the end of the exporter however it ends, and for
-good above 10,000 events a second. Where the kernel cannot (no BTF, no kprobes, lockdown), the log and ` + "`check --verbose`" + ` have one line with the
-reason, and the records below are used. Events that are lost are counted; processes of before the loss are not evaluated.
+programs are detached at the end of the exporter however it ends, and for good above 10,000 events a second. Where the kernel cannot (no BTF, no kprobes, lockdown), the log and ` + "`check --verbose`" + ` have one line with the
+reason, and the records below are used.
 
 Records of registered GPU memory, without them:
 
@@ -106,7 +105,6 @@ In addition, DMA-BUFs of GPU memory that a process with an RDMA device keeps ope
 are in ` + "`/proc/PID/fdinfo`" + ` (` + "`nv_dmabuf`" + `; amdgpu has ` + "`drm`" + `), which needs the permission of the process list only. NCCL closes the descriptors after
 registering, so that none is no evidence. ` + "`rdma_exporter topo`" + ` lists them.
 
-Rates are averages over the last minute. A variable missing in the environment is no evidence. Neither record identifies the owner of the memory,
-registrations observed do.
+Rates are averages over the last minute. A variable missing in the environment is no evidence.
 
 `
