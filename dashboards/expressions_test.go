@@ -111,7 +111,7 @@ func groupings(t *testing.T, exprs map[string][]string, record string, seen map[
 			case *parser.AggregateExpr:
 				out = append(out, n.Grouping...)
 			case *parser.Call:
-				if n.Func.Name == "label_replace" {
+				if n.Func.Name == "label_replace" || n.Func.Name == "label_join" {
 					out = append(out, n.Args[1].(*parser.StringLiteral).Val)
 				}
 			case *parser.VectorSelector:

@@ -259,17 +259,17 @@ func gpuDCGM() []panel {
 // unlike lists the settings of hosts that the others of their kind do not have.
 func unlike() panel {
 	return panel{
-		title: "Hosts unlike the others of their kind", unit: "none", width: 12, height: 9, view: table, sort: "Setting",
+		title: "Hosts unlike their peers", unit: "none", width: 24, height: 9, view: table, sort: "Setting",
 		noValue: "none, or fewer than four hosts of a kind; by rules/central",
 		text:    "Settings, firmware and software of hosts that at least 80 % of the other hosts of their kind do not have (instance:rdma_setting:differs). `rdma_exporter compare` shows two hosts side by side.",
-		queries: []query{{expr: maxBy(perHost+", setting, role, value, affects", hosts.of("instance:rdma_setting:differs"))}},
+		queries: []query{{expr: maxBy(perHost+", setting, role, value, usual", hosts.of("instance:rdma_setting:differs"))}},
 		columns: []column{
 			instance,
 			{from: "setting", title: "Setting"},
 			{from: "value", title: "Value"},
+			{from: "usual", title: "Peers"},
 			{from: "role", title: "Of"},
-			{from: "affects", title: "Breaks"},
-			hidden("A"),
+			cluster, job, hidden("A"),
 		},
 	}
 }

@@ -55,11 +55,14 @@ func TestCompare(t *testing.T) {
 		not  []string
 	}{
 		"a host and itself": {
-			[]string{first, "--replay=" + first}, 0,
-			[]string{"ok: 2 hosts alike in all settings that are known of them"}, []string{"SETTING"},
+			[]string{first, "--replay=" + first},
+			0,
+			[]string{"ok: 2 hosts alike in all settings that are known of them"},
+			[]string{"SETTING"},
 		},
 		"a capture": {
-			[]string{first, other}, 0,
+			[]string{first, other},
+			0,
 			[]string{
 				"ok: 1 setting of 2 hosts differ",
 				"netdev_mtu (compute)\n  hgx-h200-07, gpu-17 (7): 9000\n  gpu-17 (enp24s0np0): 1500\n",
@@ -67,19 +70,24 @@ func TestCompare(t *testing.T) {
 			[]string{"Not comparable", "SETTING"},
 		},
 		"in a table": {
-			[]string{first, machines.Fixture("inference-stacks")}, 1,
+			[]string{first, machines.Fixture("inference-stacks")},
+			1,
 			[]string{"gpu_direct_mechanism (compute)  dmabuf       peermem\n", "warning: 3 settings of 2 hosts differ, 1 of them"},
 			nil,
 		},
 		"check --setup --json": {[]string{first, file}, 0, []string{"gpu-17 (enp24s0np0): 1500"}, nil},
 		"an exporter":          {[]string{first, exporter.URL + "/prefix"}, 0, []string{"gpu-19□[31m (7): 9000"}, []string{"\x1b"}},
 		"four, as a list": {
-			[]string{first, other, file, exporter.URL + "/prefix"}, 0,
-			[]string{"netdev_mtu (compute)\n  4 hosts: 9000\n  3 hosts: 1500\n"}, []string{"SETTING"},
+			[]string{first, other, file, exporter.URL + "/prefix"},
+			0,
+			[]string{"netdev_mtu (compute)\n  4 hosts: 9000\n  3 hosts: 1500\n"},
+			[]string{"SETTING"},
 		},
 		"no answer": {
-			[]string{first, other, exporter.URL}, 3,
-			[]string{"unknown: 1 setting of 2 hosts differ", ": not read: HTTP status 404 Not Found"}, nil,
+			[]string{first, other, exporter.URL},
+			3,
+			[]string{"unknown: 1 setting of 2 hosts differ", ": not read: HTTP status 404 Not Found"},
+			nil,
 		},
 		"another file": {[]string{first, bad}, 3, []string{"fewer than two hosts", "has no settings to compare"}, nil},
 		"no file":      {[]string{first, "/no/such"}, 3, []string{"/no/such: not read: stat /no/such: no such file"}, nil},

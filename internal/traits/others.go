@@ -40,8 +40,12 @@ var ofQoS = []struct {
 		on := func(n *uint64) bool { return n != nil && *n == 1 }
 		return enabled(func(i int) bool { return on(q.Notification[i]) && on(q.Reaction[i]) })
 	}},
-	{entry{setting: "cnp_dscp"}, func(q *snapshot.NetdevQoS) string { return number(q.CNPDSCP) }},
-	{entry{setting: "cnp_priority"}, func(q *snapshot.NetdevQoS) string { return number(q.CNPPriority) }},
+	{entry{setting: "cnp"}, func(q *snapshot.NetdevQoS) string {
+		if q.CNPDSCP == nil || q.CNPPriority == nil {
+			return ""
+		}
+		return fmt.Sprintf("DSCP %d, priority %d", *q.CNPDSCP, *q.CNPPriority)
+	}},
 }
 
 // enabled lists the priorities for which something is on.
@@ -123,9 +127,9 @@ func (l *list) addEthernet(n *snapshot.Node) {
 				continue
 			}
 			l.add(entry{setting: "fec", live: true}, p.Role, nd.Netdev, nd.FECCode)
-			if nd.Pause != nil {
-				l.add(entry{setting: "global_pause_receive"}, p.Role, nd.Netdev, number(nd.Pause.RX))
-				l.add(entry{setting: "global_pause_transmit"}, p.Role, nd.Netdev, number(nd.Pause.TX))
+			if nd.Pause != nil && nd.Pause.RX != nil && nd.Pause.TX != nil {
+				l.add(entry{setting: "global_pause"}, p.Role, nd.Netdev,
+					"receive "+onOff(*nd.Pause.RX != 0)+", transmit "+onOff(*nd.Pause.TX != 0))
 			}
 		}
 	}
@@ -160,7 +164,7 @@ var ofNICs = []struct {
 		return onOff(*d.Redirect)
 	}},
 	{entry{setting: "gpu_direct_mechanism", affects: GPUDirect}, func(g *accel.GDR, d *accel.GDRNIC) string {
-		if len(g.GPUs) == 0 || d.DMABUF == nil {
+		if len(g.GPUs) == 0 || d.DMABUF == nil || d.Role != computeRole {
 			return ""
 		}
 		var have []string
@@ -237,6 +241,9 @@ var ofHost = []struct {
 		}
 		count := 0
 		for _, p := range ports(n) {
+			if p.Unread {
+				return ""
+			}
 			if p.Role == computeRole {
 				count++
 			}
@@ -285,7 +292,7 @@ func (l *list) addHost(n *snapshot.Node) {
 		return
 	}
 	for i := range n.Modules.Modules {
-		if m := &n.Modules.Modules[i]; m.Driver && m.Loaded && m.Flavour != "" {
+		if m := &n.Modules.Modules[i]; m.Driver && m.Loaded && m.Flavour != "" && !strings.HasSuffix(m.Name, "_compat") {
 			l.add(entry{setting: "driver"}, m.Name, m.Name, words.Join(" ", m.Flavour, m.Version))
 		}
 	}

@@ -106,7 +106,10 @@ func kind(n *snapshot.Node) string {
 	return words.OneLine(words.Join(", ", parts...))
 }
 
-const computeRole = "compute"
+const (
+	computeRole = "compute"
+	infiniBand  = "InfiniBand"
+)
 
 // ports returns the ports of physical devices that the site configuration does not ignore.
 func ports(n *snapshot.Node) func(func(*snapshot.Device, *snapshot.Port) bool) {
@@ -162,7 +165,9 @@ func (l *list) addPorts(n *snapshot.Node) {
 			l.add(x.entry, p.Role, fmt.Sprintf("%s/%d", d.Name, p.Number), x.value(d, p))
 		}
 		for k := range p.Netdev {
-			l.add(entry{setting: "netdev_mtu"}, p.Role, p.Netdev[k].Name, number(p.Netdev[k].MTU))
+			if p.LinkLayer != infiniBand { // that of IPoIB: ipoib_mtu
+				l.add(entry{setting: "netdev_mtu"}, p.Role, p.Netdev[k].Name, number(p.Netdev[k].MTU))
+			}
 		}
 	}
 }
@@ -191,6 +196,7 @@ func (l *list) addSetup(n *snapshot.Node) {
 var counted = map[string]bool{
 	"irq_locality": true, "arp_of_shared_subnets": true, "mesh_subnets": true, "nccl_topo_file": true,
 	"memlock_of_jobs": true, "job_traffic_class": true,
+	"pkey_membership": true, "cnp_priority_apart": true, // told by others
 }
 
 // effects are those of settings of check --setup.
@@ -225,6 +231,9 @@ var ofPorts = []struct {
 		return number(p.Settings.MTU)
 	}},
 	{entry{setting: "pkeys"}, func(_ *snapshot.Device, p *snapshot.Port) string {
+		if p.LinkLayer != infiniBand {
+			return ""
+		}
 		keys := words.Map(slices.Sorted(slices.Values(p.PKeyTable)), func(k uint16) string { return fmt.Sprintf("%#04x", k) })
 		return strings.Join(slices.Compact(keys), " ")
 	}},

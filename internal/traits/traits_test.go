@@ -38,7 +38,7 @@ func host(device string) *snapshot.Node {
 		}
 		q.PFC.Enabled[3] = true
 		n.QoS.Netdevs = append(n.QoS.Netdevs, q)
-		n.GDR.NICs = append(n.GDR.NICs, accel.GDRNIC{Device: name, DMABUF: new(true), Redirect: new(false)})
+		n.GDR.NICs = append(n.GDR.NICs, accel.GDRNIC{Device: name, Role: computeRole, DMABUF: new(true), Redirect: new(false)})
 		n.GDR.Pairs = append(n.GDR.Pairs, accel.GDRPair{NIC: i, Topology: []string{"SYS", "PIX"}[i]})
 	}
 	return n

@@ -42,6 +42,7 @@ local files = {
     importstr '../../rules/central/fabric_maintenance.rules.yml',
     importstr '../../rules/central/fleet.rules.yml',
     importstr '../../rules/central/fleet_alerts.rules.yml',
+    importstr '../../rules/central/fleet_common.rules.yml',
     importstr '../../rules/central/fleet_settings.rules.yml',
     importstr '../../rules/central/fleet_symptoms.rules.yml',
     importstr '../../rules/central/hosts.rules.yml',
