@@ -13,10 +13,10 @@ import (
 
 // needsPrivileges are the series that an unprivileged user cannot have, with the required capability.
 var needsPrivileges = []string{
-	"rdma_kernel_log_",                   // CAP_SYSLOG
-	"rdma_device_pcie_settings_info{",    // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
-	`rdma_setup_info{domain="pcie"`,      // the same: max_read_request, max_payload
-	`rdma_setup_objects{`,                // the same, and others
+	"rdma_kernel_log_",                // CAP_SYSLOG
+	"rdma_device_pcie_settings_info{", // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
+	`rdma_setup_info{domain="pcie"`,   // the same: max_read_request, max_payload
+	`rdma_setup_objects{`,             // the same, and others
 }
 
 // testUnprivileged runs an exporter as nobody: everything that requires no capability is exposed, and missing
