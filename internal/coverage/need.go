@@ -4,6 +4,7 @@
 package coverage
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,8 +54,9 @@ func All(needs ...Need) Need {
 	}
 	flat = sortUnique(flat)
 	// An alternative that is required anyway makes the Any that contains it redundant.
+	required := keysOf(flat)
 	flat = slices.DeleteFunc(flat, func(n Need) bool {
-		return slices.ContainsFunc(n.Any, func(part Need) bool { return contains(flat, part) })
+		return slices.ContainsFunc(n.Any, func(part Need) bool { return required[part.key()] })
 	})
 	if len(flat) < 2 {
 		return first(flat)
@@ -77,9 +79,18 @@ func Any(needs ...Need) Need {
 	}
 	flat = sortUnique(flat)
 	// A need that includes another alternative is redundant: whenever it is met, so is the other one.
-	out := slices.DeleteFunc(slices.Clone(flat), func(n Need) bool {
-		return slices.ContainsFunc(flat, func(less Need) bool { return less.key() != n.key() && n.includes(less) })
-	})
+	parts := make([][]string, len(flat))
+	for i, n := range flat {
+		for _, part := range n.parts() {
+			parts[i] = append(parts[i], part.key())
+		}
+	}
+	var out []Need
+	for i, n := range flat {
+		if len(parts[i]) < 2 || !includesAnother(parts, i) {
+			out = append(out, n)
+		}
+	}
 	if len(out) < 2 {
 		return first(out)
 	}
@@ -119,14 +130,18 @@ func (n Need) Asks(d *exposition.Desc) string {
 
 func (n Need) isEmpty() bool { return n.Metric == "" && len(n.All) == 0 && len(n.Any) == 0 }
 
-// includes reports whether n requires everything that less requires.
-func (n Need) includes(less Need) bool {
-	for _, part := range less.parts() {
-		if !contains(n.parts(), part) {
-			return false
+// includesAnother reports whether one need requires everything that another one requires; both by the keys of parts.
+func includesAnother(parts [][]string, i int) bool {
+	own := map[string]bool{}
+	for _, key := range parts[i] {
+		own[key] = true
+	}
+	for j, other := range parts {
+		if j != i && !slices.ContainsFunc(other, func(key string) bool { return !own[key] }) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // parts returns the needs that have to be met together.
@@ -168,12 +183,23 @@ func joinKeys(needs []Need, between string) string {
 
 // sortUnique sorts needs and removes duplicates.
 func sortUnique(needs []Need) []Need {
-	slices.SortFunc(needs, func(a, b Need) int { return strings.Compare(a.key(), b.key()) })
-	return slices.CompactFunc(needs, func(a, b Need) bool { return a.key() == b.key() })
+	byKey := map[string]Need{}
+	for _, n := range needs {
+		byKey[n.key()] = n
+	}
+	out := make([]Need, 0, len(byKey))
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		out = append(out, byKey[key])
+	}
+	return out
 }
 
-func contains(needs []Need, n Need) bool {
-	return slices.ContainsFunc(needs, func(x Need) bool { return x.key() == n.key() })
+func keysOf(needs []Need) map[string]bool {
+	out := make(map[string]bool, len(needs))
+	for _, n := range needs {
+		out[n.key()] = true
+	}
+	return out
 }
 
 func first(needs []Need) Need {
