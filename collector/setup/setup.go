@@ -218,7 +218,7 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 		}
 		c.differ = setup.Deviations(setup.OfHost(evaluated.Rows), hostdata.SetupDiffers)
 		n.Setup = c.evaluated
-		if c.host.Traits == nil || !hasUnread(n) { // a device that does not answer has what it had
+		if c.host.Traits == nil || !traits.IsPart(n) { // a device that does not answer has what it had
 			c.host = traits.Of(n)
 		}
 	}
@@ -242,19 +242,6 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 			s.Emit(setupObjects, float64(len(t.Objects)), t.Setting, t.Role, shortValue(t.Value), string(t.Affects))
 		}
 	}
-}
-
-// hasUnread reports whether the state of a port is unknown.
-func hasUnread(n *snapshot.Node) bool {
-	if n.InfiniBand == nil {
-		return true
-	}
-	for _, p := range snapshot.PortsOf(n.InfiniBand.Devices) {
-		if p.Unread {
-			return true
-		}
-	}
-	return false
 }
 
 // maxValue is the length in bytes from which a value is cut.

@@ -54,9 +54,9 @@ func All(needs ...Need) Need {
 	}
 	flat = sortUnique(flat)
 	// An alternative that is required anyway makes the Any that contains it redundant.
-	required := keysOf(flat)
+	there := keysOf(flat)
 	flat = slices.DeleteFunc(flat, func(n Need) bool {
-		return slices.ContainsFunc(n.Any, func(part Need) bool { return required[part.key()] })
+		return slices.ContainsFunc(n.Any, func(part Need) bool { return there[part.key()] })
 	})
 	if len(flat) < 2 {
 		return first(flat)

@@ -236,14 +236,11 @@ var ofHost = []struct {
 		return software.Release(n.Setup.Files)
 	}},
 	{entry{setting: "compute_ports"}, func(n *snapshot.Node) string {
-		if n.InfiniBand == nil || len(n.InfiniBand.Missing) > 0 { // then that is told
+		if n.InfiniBand == nil || len(n.InfiniBand.Missing) > 0 || IsPart(n) { // then that is told
 			return ""
 		}
 		count := 0
 		for _, p := range ports(n) {
-			if p.Unread {
-				return ""
-			}
 			if p.Role == computeRole {
 				count++
 			}

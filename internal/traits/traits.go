@@ -71,6 +71,11 @@ func Of(n *snapshot.Node) Host {
 	return h
 }
 
+// IsPart reports whether a device did not answer: traits of others would stand for all.
+func IsPart(n *snapshot.Node) bool {
+	return slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck || d.Late || d.Discarded })
+}
+
 // Files are the files that only this package needs, as setup.Files.
 var Files = []string{vendorFile, productFile}
 

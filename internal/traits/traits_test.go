@@ -38,7 +38,8 @@ func host(device string) *snapshot.Node {
 		}
 		q.PFC.Enabled[3] = true
 		n.QoS.Netdevs = append(n.QoS.Netdevs, q)
-		n.GDR.NICs = append(n.GDR.NICs, accel.GDRNIC{Device: name, Role: computeRole, DMABUF: new(true), Redirect: new(false)})
+		n.GDR.NICs = append(n.GDR.NICs,
+			accel.GDRNIC{Device: name, Role: computeRole, DMABUF: new(true), Redirect: new(false)})
 		n.GDR.Pairs = append(n.GDR.Pairs, accel.GDRPair{NIC: i, Topology: []string{"SYS", "PIX"}[i]})
 	}
 	return n
@@ -106,6 +107,18 @@ func TestAlike(t *testing.T) {
 		},
 		"a missing device": {
 			func(n *snapshot.Node) { n.InfiniBand.Missing = []snapshot.MissingDevice{{Name: "mlx5_9"}} }, nil,
+		},
+		"a device that does not answer": {
+			func(n *snapshot.Node) {
+				n.InfiniBand.Devices[1].Ports = nil
+				n.Devices = []snapshot.DeviceRead{{Device: "other1", Stuck: true}}
+			},
+			[]string{
+				"dscp_map compute=0-2:0 26:3 ×1 lossless", "firmware compute=MT_1 28.43 ×1",
+				"gpu_direct_mechanism compute=dmabuf ×1 gpu_direct", "acs compute=off ×1 gpu_direct",
+				"link_layer compute=Ethernet ×1", "netdev_mtu compute=9000 ×1", "pfc_on_rdma_priority compute=3 ×1 lossless",
+				"rate compute=400 Gb/s ×1", "trust_mode compute=dscp ×1 lossless",
+			},
 		},
 		"settings of check --setup, and of a job": {
 			func(n *snapshot.Node) {
