@@ -114,7 +114,7 @@ func (d *Difference) String() string {
 }
 
 // Incomparable lists the settings that some hosts have and others do not, and whose known values do not differ.
-func Incomparable(hosts []Named) []string {
+func Incomparable(hosts []Named, differences []Difference) []string {
 	count := map[string]int{}
 	for _, h := range hosts {
 		own := map[string]bool{}
@@ -125,7 +125,7 @@ func Incomparable(hosts []Named) []string {
 			count[name]++
 		}
 	}
-	for _, d := range Compare(hosts) {
+	for _, d := range differences {
 		delete(count, strings.TrimSpace(d.Setting+" "+d.Role))
 	}
 	maps.DeleteFunc(count, func(_ string, n int) bool { return n == len(hosts) })

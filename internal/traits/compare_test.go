@@ -62,7 +62,7 @@ func TestCompare(t *testing.T) {
 			if strings.Join(got, "\n") != strings.Join(k.want, "\n") {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(k.want, "\n"))
 			}
-			unknown := strings.Join(Incomparable(k.hosts), ",")
+			unknown := strings.Join(Incomparable(k.hosts, Compare(k.hosts)), ",")
 			if k.incomparable == "*" {
 				if !strings.Contains(unknown, "trust_mode compute") {
 					t.Errorf("not comparable: %q", unknown)

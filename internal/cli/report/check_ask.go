@@ -135,32 +135,41 @@ func (k *Check) fetch(ctx context.Context) (r check.Report, err error) {
 
 // get requests a report.
 func get(ctx context.Context, u *url.URL) (r check.Report, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	b, err := fetchLimited(ctx, u, maxFindings)
 	if err != nil {
 		return r, err
-	}
-	resp, err := control.HTTPClient(nil).Do(req)
-	if e := new(url.Error); errors.As(err, &e) { // it has the method and the URL
-		return r, e.Err
-	}
-	if err != nil {
-		return r, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return r, fmt.Errorf("HTTP status %s", words.Foreign(resp.Status))
-	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxFindings+1))
-	switch {
-	case err != nil:
-		return r, err
-	case len(b) > maxFindings:
-		return r, fmt.Errorf("response larger than %d MiB", maxFindings>>20)
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("response is not a report: %w", err)
 	}
 	return words.AllForeign(r), nil
+}
+
+// fetchLimited requests a URL of an exporter whose answer has at most limit bytes.
+func fetchLimited(ctx context.Context, u *url.URL, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := control.HTTPClient(nil).Do(req)
+	if e := new(url.Error); errors.As(err, &e) { // it has the method and the URL
+		return nil, e.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("HTTP status %s", words.Foreign(resp.Status))
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(b)) > limit:
+		return nil, fmt.Errorf("response larger than %d MiB", limit>>20)
+	}
+	return b, nil
 }
 
 // usable returns why a report cannot stand for the present state of this host.

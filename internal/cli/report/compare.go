@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -104,7 +103,7 @@ func (r *compared) compare() {
 	}
 	if len(hosts) > 1 {
 		r.Differences = append(r.Differences, traits.Compare(hosts)...)
-		r.Incomparable = traits.Incomparable(hosts)
+		r.Incomparable = traits.Incomparable(hosts, r.Differences)
 	}
 	r.Verdict, r.ExitCode = "ok", check.ExitOK
 	switch {
@@ -155,28 +154,10 @@ func exporterAt(text string) (*url.URL, error) {
 	return control.ExporterURL(text)
 }
 
-func fetchNode(ctx context.Context, u *url.URL) (h comparedHost, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("api/v1/node").String(), nil)
+func fetchNode(ctx context.Context, u *url.URL) (comparedHost, error) {
+	b, err := fetchLimited(ctx, u.JoinPath("api/v1/node"), maxNode)
 	if err != nil {
-		return h, err
-	}
-	resp, err := control.HTTPClient(nil).Do(req)
-	if e := new(url.Error); errors.As(err, &e) { // it has the method and the URL
-		return h, e.Err
-	}
-	if err != nil {
-		return h, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return h, fmt.Errorf("HTTP status %s", words.Foreign(resp.Status))
-	}
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxNode+1))
-	switch {
-	case err != nil:
-		return h, err
-	case len(b) > maxNode:
-		return h, fmt.Errorf("response larger than %d MiB", maxNode>>20)
+		return comparedHost{}, err
 	}
 	return decodeHost(b)
 }
