@@ -217,7 +217,7 @@ func (c *setupState) derive(n *snapshot.Node, s metric.Sink) {
 			c.conflicts = new(float64(len(addresses)))
 		}
 		c.differ = setup.Deviations(setup.OfHost(evaluated.Rows), hostdata.SetupDiffers)
-		n.Setup = c.evaluated // its rows are traits
+		n.Setup = c.evaluated                          // its rows are traits
 		if c.host.Traits == nil || !traits.IsPart(n) { // a device that does not answer has what it had
 			c.host = traits.Of(n)
 		}

@@ -155,7 +155,7 @@ func setReadRequest(want int) string {
 func findRelaxedOrdering(m *machine, n placedNIC) (f finding, ok bool) {
 	f = finding{object: n.object(), unknown: needsConfig, want: "on", basis: hostdata.SetupGuide}
 	if n.Settings != nil {
-		f.found, f.meets = onOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
+		f.found, f.meets = values.OnOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
 	}
 	return f, len(m.GDR.GPUs) > 0 && n.Driver == "mlx5_core" // others have no switch for it
 }
@@ -166,7 +166,7 @@ func findATS(_ *machine, n placedNIC) (f finding, ok bool) {
 	if n.Settings == nil || !n.Settings.HasATS {
 		return f, false
 	}
-	f = finding{object: n.object(), found: onOff(n.Settings.ATS), meets: n.Settings.ATS, basis: hostdata.SetupGuide}
+	f = finding{object: n.object(), found: values.OnOff(n.Settings.ATS), meets: n.Settings.ATS, basis: hostdata.SetupGuide}
 	if translates(n.IOMMU) {
 		f.want, f.evidence = "on", "IOMMU group of type "+n.IOMMU
 	}
@@ -182,7 +182,7 @@ func findACS(m *machine, n placedNIC) (f finding, ok bool) {
 		f.unknown = needsConfig
 		return f, n.Settings == nil && m.below(&n)
 	}
-	f.found, f.meets = onOff(*n.Redirect), !*n.Redirect
+	f.found, f.meets = values.OnOff(*n.Redirect), !*n.Redirect
 	f.contradicts, f.evidence = true, "a GPU is below the same switch"
 	if *n.Redirect {
 		f.remedy = strings.Join(words.Map(n.RedirectAt, func(bridge string) string {
@@ -230,11 +230,4 @@ func findASPM(m *machine, n placedNIC) (f finding, ok bool) {
 		f.found = cmp.Or(strings.Join(on, ","), "off")
 	}
 	return f, true
-}
-
-func onOff(b bool) string {
-	if b {
-		return "on"
-	}
-	return "off"
 }

@@ -15,10 +15,7 @@ func pfcText(l *trafficLane) string {
 	if l.q.PFC == nil {
 		return ""
 	}
-	if list := priorities(l.q.PFC); len(list) > 0 {
-		return values.List(list)
-	}
-	return "none"
+	return values.ListOrNone(priorities(l.q.PFC))
 }
 
 func findPFC(m *machine, l *trafficLane) (f finding, ok bool) {

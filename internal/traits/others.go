@@ -56,10 +56,7 @@ func enabled(on func(int) bool) string {
 			priorities = append(priorities, i)
 		}
 	}
-	if len(priorities) == 0 {
-		return none
-	}
-	return values.List(priorities)
+	return values.ListOrNone(priorities)
 }
 
 const none = "none"
@@ -129,7 +126,7 @@ func (l *list) addEthernet(n *snapshot.Node) {
 			l.add(entry{setting: "fec", live: true}, p.Role, nd.Netdev, nd.FECCode)
 			if nd.Pause != nil && nd.Pause.RX != nil && nd.Pause.TX != nil {
 				l.add(entry{setting: "global_pause"}, p.Role, nd.Netdev,
-					"receive "+onOff(*nd.Pause.RX != 0)+", transmit "+onOff(*nd.Pause.TX != 0))
+					"receive "+values.OnOff(*nd.Pause.RX != 0)+", transmit "+values.OnOff(*nd.Pause.TX != 0))
 			}
 		}
 	}
@@ -155,13 +152,13 @@ var ofNICs = []struct {
 		if d.Settings == nil {
 			return ""
 		}
-		return onOff(d.Settings.RelaxedOrdering)
+		return values.OnOff(d.Settings.RelaxedOrdering)
 	}},
 	{entry{setting: "acs", affects: GPUDirect}, func(_ *accel.GDR, d *accel.GDRNIC) string {
 		if d.Redirect == nil {
 			return ""
 		}
-		return onOff(*d.Redirect)
+		return values.OnOff(*d.Redirect)
 	}},
 	{entry{setting: "gpu_direct_mechanism", affects: GPUDirect}, func(g *accel.GDR, d *accel.GDRNIC) string {
 		if len(g.GPUs) == 0 || d.DMABUF == nil || d.Role != computeRole {
@@ -179,13 +176,6 @@ var ofNICs = []struct {
 		}
 		return strings.Join(have, " + ")
 	}},
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }
 
 func (l *list) addNICs(n *snapshot.Node) {
@@ -236,7 +226,7 @@ var ofHost = []struct {
 		return software.Release(n.Setup.Files)
 	}},
 	{entry{setting: "compute_ports"}, func(n *snapshot.Node) string {
-		if n.InfiniBand == nil || len(n.InfiniBand.Missing) > 0 || IsPart(n) { // then that is told
+		if n.InfiniBand == nil || len(n.InfiniBand.Missing) > 0 || IsPart(n) { // other metrics report those
 			return ""
 		}
 		count := 0

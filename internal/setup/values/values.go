@@ -2,6 +2,7 @@
 package values
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"net/netip"
@@ -65,6 +66,17 @@ func Priorities(text string) (out []int, ok bool) {
 // List returns a list of numbers.
 func List[T int | uint32](list []T) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
+}
+
+// ListOrNone returns a list of numbers, none if it is empty.
+func ListOrNone(list []int) string { return cmp.Or(List(list), "none") }
+
+// OnOff returns whether a setting is on.
+func OnOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }
 
 // Mappings parses a DSCP map as it is shown, 24:3 26:3.
