@@ -42,6 +42,7 @@ func TestAlertmanagerRestarted(t *testing.T) {
 	state("1: DOWN")
 	changes(1, 30*time.Second)
 	for i, now := range []string{"4: ACTIVE", "1: DOWN"} {
+		first.settle(t)
 		running.end(syscall.SIGTERM)
 		state(now)
 		eventually(t, 10*time.Second, func() error { return second.count(alert, i+2) })

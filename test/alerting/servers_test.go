@@ -101,6 +101,23 @@ func (p *pager) count(alert string, n int) error {
 	return nil
 }
 
+// settle waits until Alertmanager has looked at its log of notifications again: its last notification is in it then.
+func (p *pager) settle(t *testing.T) {
+	t.Helper()
+	asked := func() string {
+		page, err := get(t.Context(), "http://"+p.address+"/metrics")
+		must(t, err)
+		return regexp.MustCompile(`(?m)^alertmanager_nflog_queries_total .*`).FindString(string(page))
+	}
+	before := asked()
+	eventually(t, 30*time.Second, func() error {
+		if now := asked(); now == "" || now == before {
+			return fmt.Errorf("queries of the log: %q", now)
+		}
+		return nil
+	})
+}
+
 // one waits for the notification of an alert, and then for longer, to check that there is no other.
 func (p *pager) one(t *testing.T, alert string, limit, longer time.Duration) notification {
 	t.Helper()

@@ -315,6 +315,7 @@ func TestCommands(t *testing.T) {
 		{[]int{2}, []string{"gpu", "status", "--state.dir=" + dir}},
 		{[]int{2}, []string{"reload", "--state.dir=" + dir}},
 		{[]int{0}, []string{"capture", "-o", filepath.Join(dir, "node.txtar")}},
+		{[]int{0}, []string{"compare", filepath.Join(dir, "node.txtar")}},
 		{[]int{0}, []string{"check-config", config}},
 		{[]int{0}, []string{"rules", "--set=node", "-o", filepath.Join(dir, "rules")}},
 		{[]int{2}, []string{"backtest", "--prometheus=" + prometheus.URL}},
