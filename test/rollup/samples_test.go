@@ -1,3 +1,4 @@
+// Package rollup proves the division of the rules between several Prometheus servers, and limits what a host costs them.
 package rollup
 
 import (
@@ -5,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/prometheus/prometheus/model/labels"
 
+	"rdma_exporter/internal/alerting/rollup"
 	"rdma_exporter/rules"
 	"rdma_exporter/test/machines"
 	"rdma_exporter/test/ruleplay"
@@ -22,7 +26,8 @@ import (
 // scrape returns the samples of a recorded machine after its last round.
 func scrape(t *testing.T, r *ruleplay.Rules, machine string) (series []labels.Labels, values []float64) {
 	t.Helper()
-	for _, line := range machines.SeriesOf(machines.Play(t, machines.Fixture(machine)).Families) {
+	lines := machines.SeriesOf(machines.Play(t, machines.Fixture(machine)).Families)
+	for _, line := range append(lines, "up 1") {
 		at := strings.LastIndexByte(line, ' ')
 		l, err := r.ParseMetric(line[:at])
 		if err != nil {
@@ -39,58 +44,94 @@ func scrape(t *testing.T, r *ruleplay.Rules, machine string) (series []labels.La
 	return series, values
 }
 
-
-// TestSamples: the samples that the node rules load of one host in 15s.
-func TestSamples(t *testing.T) {
-	for _, machine := range []string{"dgx-h100-ib", "hgx-h200-roce"} {
-		t.Run(machine, func(t *testing.T) {
-			r := ruleplay.NewRules()
-			series, values := scrape(t, r, machine)
-			files, names, err := rules.Node()
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Read(t, files, names)
-			e := ruleplay.Start(t, r, 15*time.Second, nil)
-			start := time.Unix(1_700_000_000, 0)
-			at := start
-			for at.Sub(start) < 25*time.Hour {
-				if err := add(t.Context(), e, series, values, at); err != nil {
-					t.Fatal(err)
-				}
-				if err := e.Eval(t.Context(), at); err != nil {
-					t.Fatal(err)
-				}
-				step := 5 * time.Minute
-				if at.Sub(start) >= 23*time.Hour+45*time.Minute {
-					step = 15 * time.Second
-				}
-				at = at.Add(step)
-			}
+// TestHost: the cost of one host, after a day: the samples that its rules load within an interval, which a group that is
+// evaluated by the minute shares with three others, and the series that travel from a leaf to the global Prometheus.
+func TestHost(t *testing.T) {
+	for _, c := range []struct {
+		machine         string
+		samples, series int64
+	}{{"dgx-h100-ib", 15_000, 30}, {"hgx-h200-roce", 15_000, 30}} {
+		t.Run(c.machine, func(t *testing.T) {
+			e := played(t, c.machine)
 			groups := map[string]int64{}
 			var sum int64
-			type cost struct {
-				n    int64
-				name string
-			}
-			var all []cost
 			for _, g := range e.Groups {
 				for _, rule := range g.Rules() {
-					n := e.Samples[rule.Query().String()] * int64(15*time.Second) / int64(g.Interval())
+					n := e.Samples[rule.Query().String()] * int64(interval) / int64(g.Interval())
 					groups[g.Name()] += n
-					sum += n
-					all = append(all, cost{n, g.Name() + " " + rule.Name()})
+					if path.Dir(g.File()) == "node" {
+						sum += n
+					}
 				}
 			}
-			for _, g := range slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Compare(groups[b], groups[a]) }) {
-				t.Logf("%6d %s", groups[g], g)
+			dearest := slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Compare(groups[b], groups[a]) })
+			for _, g := range dearest[:10] {
+				t.Logf("%6d samples %s", groups[g], g)
 			}
-			slices.SortFunc(all, func(a, b cost) int { return cmp.Compare(b.n, a.n) })
-			for _, c := range all[:60] {
-				t.Logf("%6d %s", c.n, c.name)
+			t.Logf("%6d samples of the node rules, at most %d", sum, c.samples)
+			if sum > c.samples {
+				t.Errorf("the node rules load %d samples of a host, want %d at most", sum, c.samples)
 			}
-			t.Log("sum", sum, len(series))
+			if n := travelling(t, e); n > c.series || n == 0 {
+				t.Errorf("%d series travel, want %d at most", n, c.series)
+			}
 		})
+	}
+}
+
+// interval is that of scrapes and evaluations.
+const interval = 15 * time.Second
+
+// played returns an engine on all rules after a day of a machine, of which the last 75 minutes have all evaluations.
+func played(t *testing.T, machine string) *ruleplay.Engine {
+	t.Helper()
+	r := ruleplay.NewRules()
+	series, values := scrape(t, r, machine)
+	files, names, err := rules.Both()
+	must(t, err)
+	r.Read(t, files, names)
+	e := ruleplay.Start(t, r, interval, nil)
+	start := time.Unix(1_700_000_000, 0)
+	step := 5 * time.Minute
+	for at := start; at.Sub(start) < 25*time.Hour; at = at.Add(step) {
+		if at.Sub(start) >= 23*time.Hour+45*time.Minute {
+			step = interval
+		}
+		must(t, add(t.Context(), e, series, values, at))
+		must(t, e.Eval(t.Context(), at))
+	}
+	return e
+}
+
+// travelling returns how many series of a host travel.
+func travelling(t *testing.T, e *ruleplay.Engine) (sum int64) {
+	t.Helper()
+	files, names, err := rules.Both()
+	must(t, err)
+	var texts [][]byte
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		must(t, err)
+		texts = append(texts, text)
+	}
+	travel, err := rollup.Travelling(texts)
+	must(t, err)
+	for _, name := range travel {
+		v, err := e.Query(t.Context(), name, time.Unix(1_700_000_000, 0).Add(25*time.Hour))
+		must(t, err)
+		if len(v) > 0 {
+			t.Logf("%6d series %s", len(v), name)
+		}
+		sum += int64(len(v))
+	}
+	t.Logf("%6d series", sum)
+	return sum
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -30,6 +30,9 @@ const Prefix = "leaf:"
 // replicas are the external labels of the replicas of a leaf: that of the documentation, and those of the operator.
 const replicas = "prometheus, prometheus_replica, replica"
 
+// Global lists the groups of the global Prometheus.
+func Global() []string { return slices.Clone(global) }
+
 // IsGlobal reports whether the global Prometheus evaluates a group of rules.
 func IsGlobal(group string) bool { return slices.Contains(global, group) }
 
