@@ -36,27 +36,30 @@ const (
 	patience = 6 * time.Minute
 )
 
-// fleet serves /N/metrics of host N: those of a recorded machine, and what is wrong with the host.
-type fleet struct {
+// simulated is a fleet that serves /N/metrics of host N: those of a recorded machine, and what is wrong with the host.
+type simulated struct {
 	text   string
 	broken atomic.Bool
 }
 
-func newFleet(t *testing.T) *fleet {
+func newFleet(t *testing.T) *simulated {
 	t.Helper()
 	text := string(exposition.AppendText(nil, machines.Play(t, machines.Fixture("dgx-h100-ib")).Families))
 	text = regexp.MustCompile(`(?m)^(#|rdma_exporter_replay_info).*\n`).ReplaceAllString(text, "")
 	for rail := range 8 {
-		text = strings.ReplaceAll(text, fmt.Sprintf(`port="1",rail="%d"`, rail), fmt.Sprintf(`leaf="leaf%02d",port="1",rail="%d"`, rail, rail))
+		place := fmt.Sprintf(`port="1",rail="%d"`, rail)
+		text = strings.ReplaceAll(text, place, fmt.Sprintf(`leaf="leaf%02d",%s`, rail, place))
 	}
-	for _, m := range regexp.MustCompile(`(?m)^rdma_port_info\{device="(\w+)",link_layer="InfiniBand"`).FindAllStringSubmatch(text, -1) {
-		text += fmt.Sprintf("rdma_port_job_info{device=%q,port=\"1\",scheduler=\"slurm\",job_id=\"7\"} 1\nrdma_port_jobs{device=%q,port=\"1\"} 1\n", m[1], m[1])
+	compute := regexp.MustCompile(`(?m)^rdma_port_info\{device="(\w+)",link_layer="InfiniBand"`)
+	for _, m := range compute.FindAllStringSubmatch(text, -1) {
+		text += fmt.Sprintf("rdma_port_job_info{device=%q,port=\"1\",scheduler=\"slurm\",job_id=\"7\"} 1\n", m[1])
+		text += fmt.Sprintf("rdma_port_jobs{device=%q,port=\"1\"} 1\n", m[1])
 	}
-	return &fleet{text: text}
+	return &simulated{text: text}
 }
 
 // of returns the metrics of a host; empty while it is gone.
-func (f *fleet) of(host int) string {
+func (f *simulated) of(host int) string {
 	if !f.broken.Load() {
 		return f.text
 	}
@@ -80,7 +83,7 @@ func (f *fleet) of(host int) string {
 	return f.text
 }
 
-func (f *fleet) serve(t *testing.T) string {
+func (f *simulated) serve(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -109,7 +112,10 @@ func printed(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-var waits = regexp.MustCompile(`(?m)^( +for: )[2-9]m$`)
+var (
+	waits  = regexp.MustCompile(`(?m)^( +for: )[2-9]m$`)
+	before = regexp.MustCompile(`(instance:rdma_exporter:up offset )\w+`) // how long a host was up before a fault
+)
 
 // ruleFiles writes rule sets, whose alerts wait for a minute at most, into a folder.
 func ruleFiles(t *testing.T, sets ...string) string {
@@ -117,6 +123,7 @@ func ruleFiles(t *testing.T, sets ...string) string {
 	dir := t.TempDir()
 	for _, set := range sets {
 		text := waits.ReplaceAllString(printed(t, "rules", "--set="+set), "${1}1m")
+		text = before.ReplaceAllString(text, "${1}20s")
 		must(t, os.WriteFile(filepath.Join(dir, set+".yml"), []byte(text), 0o600))
 	}
 	return filepath.Join(dir, "*.yml")
@@ -133,7 +140,8 @@ func start(t *testing.T, fleet, rules, remote, replica string, from, to int, fla
 	t.Helper()
 	dir := t.TempDir()
 	var c strings.Builder
-	fmt.Fprintf(&c, "global: {scrape_interval: %v, evaluation_interval: %v, external_labels: {replica: %s}}\nrule_files: [%q]\n%s", rate, rate, replica, rules, remote)
+	fmt.Fprintf(&c, "global: {scrape_interval: %v, evaluation_interval: %v, external_labels: {replica: %s}}\n", rate, rate, replica)
+	fmt.Fprintf(&c, "rule_files: [%q]\n%s", rules, remote)
 	c.WriteString("scrape_configs:\n- job_name: rdma_exporter\n  static_configs:\n")
 	for n := from; n < to; n++ {
 		fmt.Fprintf(&c, "  - {targets: [%q], labels: {instance: \"gpu-%02d:10879\", cluster: c, __metrics_path__: /%d/metrics}}\n", fleet, n, n)
@@ -144,7 +152,8 @@ func start(t *testing.T, fleet, rules, remote, replica string, from, to int, fla
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte(c.String()), 0o600))
 	cmd := exec.Command(program.Installed(t, "prometheus", "test/alerting/packages.sh"),
-		append(flags, "--config.file="+config, "--storage.tsdb.path="+dir, "--log.level=warn", "--web.listen-address="+port.Any)...)
+		append(flags, "--config.file="+config, "--storage.tsdb.path="+dir, "--log.level=warn",
+			"--web.listen-address="+port.Any)...)
 	log, err := os.CreateTemp(dir, "log")
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
@@ -258,7 +267,8 @@ func TestRollup(t *testing.T) {
 			state, rest, _ := strings.Cut(w, " ")
 			alert, where, _ := strings.Cut(rest, " ")
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(alerts)), func(l string) bool {
-				return strings.Contains(l, "alertname:"+alert+" ") && strings.Contains(l, "where:"+where) && strings.HasPrefix(alerts[l], state)
+				return strings.HasPrefix(alerts[l], state) &&
+					strings.Contains(l, "alertname:"+alert+" ") && strings.Contains(l, "where:"+where)
 			}) {
 				return fmt.Errorf("no %s in %d alerts", w, len(alerts))
 			}

@@ -1,4 +1,4 @@
-// Package rollup proves the division of the rules between several Prometheus servers, and limits what a host costs them.
+// Package rollup proves the division of the rules between several Prometheus servers, and limits what a host costs.
 package rollup
 
 import (
@@ -79,6 +79,11 @@ func TestHost(t *testing.T) {
 	}
 }
 
+var (
+	dayBefore = time.Unix(1_700_000_000, 0)
+	now       = dayBefore.Add(25 * time.Hour)
+)
+
 // interval is that of scrapes and evaluations.
 const interval = 15 * time.Second
 
@@ -91,10 +96,9 @@ func played(t *testing.T, machine string) *ruleplay.Engine {
 	must(t, err)
 	r.Read(t, files, names)
 	e := ruleplay.Start(t, r, interval, nil)
-	start := time.Unix(1_700_000_000, 0)
 	step := 5 * time.Minute
-	for at := start; at.Sub(start) < 25*time.Hour; at = at.Add(step) {
-		if at.Sub(start) >= 23*time.Hour+45*time.Minute {
+	for at := dayBefore; !at.After(now); at = at.Add(step) {
+		if now.Sub(at) <= 75*time.Minute {
 			step = interval
 		}
 		must(t, add(t.Context(), e, series, values, at))
@@ -117,7 +121,7 @@ func travelling(t *testing.T, e *ruleplay.Engine) (sum int64) {
 	travel, err := rollup.Travelling(texts)
 	must(t, err)
 	for _, name := range travel {
-		v, err := e.Query(t.Context(), name, time.Unix(1_700_000_000, 0).Add(25*time.Hour))
+		v, err := e.Query(t.Context(), name, now)
 		must(t, err)
 		if len(v) > 0 {
 			t.Logf("%6d series %s", len(v), name)

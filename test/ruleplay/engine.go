@@ -197,7 +197,9 @@ type counted struct {
 	samples map[string]int64
 }
 
-func (c counted) NewInstantQuery(ctx context.Context, q storage.Queryable, opts promql.QueryOpts, expr string, at time.Time) (promql.Query, error) {
+func (c counted) NewInstantQuery(
+	ctx context.Context, q storage.Queryable, opts promql.QueryOpts, expr string, at time.Time,
+) (promql.Query, error) {
 	query, err := c.QueryEngine.NewInstantQuery(ctx, q, opts, expr, at)
 	return countedQuery{query, c.samples}, err
 }

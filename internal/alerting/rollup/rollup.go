@@ -44,17 +44,17 @@ func Groups(text []byte, wanted func(group string) bool) []byte {
 	if len(at) == 0 {
 		return nil
 	}
-	out, any := bytes.Clone(text[:at[0][0]]), false
+	out, kept := bytes.Clone(text[:at[0][0]]), false
 	for i, m := range at {
 		end := len(text)
 		if i+1 < len(at) {
 			end = at[i+1][0]
 		}
 		if wanted(string(text[m[2]:m[3]])) {
-			out, any = append(out, text[m[0]:end]...), true
+			out, kept = append(out, text[m[0]:end]...), true
 		}
 	}
-	if !any {
+	if !kept {
 		return nil
 	}
 	return append(bytes.TrimRight(out, "\n"), '\n')

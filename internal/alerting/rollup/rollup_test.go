@@ -32,6 +32,8 @@ func textsOf(t *testing.T, set func() (fs.FS, []string, error)) (texts [][]byte)
 // ofOthers are names that no rule here records: of Prometheus, of the operator.
 var ofOthers = []string{"ALERTS", "ALERTS_FOR_STATE", "rdma:threshold", "job:rdma_expected_hosts:count"}
 
+func isLeaf(group string) bool { return !rollup.IsGlobal(group) }
+
 // TestReads: global rules and their texts read recorded names only, rules of a leaf no name that only global rules
 // record, and rules of a host none that only rules across hosts record.
 func TestReads(t *testing.T) {
@@ -54,8 +56,8 @@ func TestReads(t *testing.T) {
 			switch {
 			case slices.Contains(ofOthers, n):
 			case rollup.IsGlobal(r.Group) && by == nil:
-				t.Errorf("%s of %s reads %s: record it in a group of the leaves (symptoms.rules.yml, central/leaf.rules.yml)", r.Rule, r.Group, n)
-			case !rollup.IsGlobal(r.Group) && by != nil && !slices.ContainsFunc(by, func(g string) bool { return !rollup.IsGlobal(g) }):
+				t.Errorf("%s of %s reads %s: record it in symptoms.rules.yml or central/leaf.rules.yml", r.Rule, r.Group, n)
+			case !rollup.IsGlobal(r.Group) && by != nil && !slices.ContainsFunc(by, isLeaf):
 				t.Errorf("%s of %s, a group of the leaves, reads %s, which only %s record", r.Rule, r.Group, n, by)
 			}
 		}
@@ -71,7 +73,7 @@ func TestReads(t *testing.T) {
 func TestGroups(t *testing.T) {
 	var halves [][]byte
 	for _, text := range textsOf(t, rules.Both) {
-		for _, wanted := range []func(string) bool{rollup.IsGlobal, func(g string) bool { return !rollup.IsGlobal(g) }} {
+		for _, wanted := range []func(string) bool{rollup.IsGlobal, isLeaf} {
 			if half := rollup.Groups(text, wanted); half != nil {
 				halves = append(halves, half)
 			}
