@@ -217,7 +217,19 @@ func (c countedQuery) Exec(ctx context.Context) *promql.Result {
 
 // Eval evaluates all rules. It fails at the first that has failed.
 func (e *Engine) Eval(ctx context.Context, at time.Time) error {
+	return e.eval(ctx, at, func(*promrules.Group) bool { return true })
+}
+
+// EvalDue evaluates the groups whose interval divides a time.
+func (e *Engine) EvalDue(ctx context.Context, at time.Time) error {
+	return e.eval(ctx, at, func(g *promrules.Group) bool { return at.UnixNano()%int64(g.Interval()) == 0 })
+}
+
+func (e *Engine) eval(ctx context.Context, at time.Time, due func(*promrules.Group) bool) error {
 	for _, g := range e.Groups {
+		if !due(g) {
+			continue
+		}
 		g.Eval(ctx, at)
 		for _, r := range g.Rules() {
 			if r.Health() == promrules.HealthBad {

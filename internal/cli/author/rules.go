@@ -5,7 +5,6 @@ package author
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -43,19 +42,23 @@ const (
 
 // sets are the files of each rule set.
 var sets = map[string]func() (fs.FS, []string, error){
-	setNode: rules.Node, "central": rules.Central, setLeaf: rules.Both, setGlobal: rules.Both, "compat": rules.Compat,
+	setNode: rules.Node, setCentral: rules.Central, setLeaf: rules.Both, setGlobal: rules.Both, setCompat: rules.Compat,
 }
 
 const (
-	setNode   = "node"
-	setLeaf   = "leaf"
-	setGlobal = "global"
+	setNode    = "node"
+	setCentral = "central"
+	setLeaf    = "leaf"
+	setGlobal  = "global"
+	setCompat  = "compat"
 )
+
+var setNames = []string{setNode, setCentral, setLeaf, setGlobal, setCompat}
 
 // Flags adds the flags.
 func (r *Rules) Flags(a *kingpin.CmdClause) {
 	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter). Of several Prometheus servers: leaf (node and central of a server that scrapes hosts), or global (of the server that the leaves write to).").
-		PlaceHolder("node|central|leaf|global|compat").EnumVar(&r.set, slices.Collect(maps.Keys(sets))...)
+		PlaceHolder(strings.Join(setNames, "|")).EnumVar(&r.set, setNames...)
 	a.Flag("remote-write-list", "Print the remote_write configuration of a leaf: the series that the global rules read.").
 		BoolVar(&r.list)
 	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").
@@ -81,7 +84,7 @@ func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (
 	}
 	set := sets[r.set]
 	if set == nil {
-		return command.Usage(errors.New("--set: missing"))
+		return command.Usage(fmt.Errorf("--set=%s is required", strings.Join(setNames, "|")))
 	}
 	fsys, names, err := set()
 	if err != nil {
