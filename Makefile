@@ -160,6 +160,11 @@ ber-week: $(BIN)/promtool ## 64 healthy links over a week without an alert; five
 	$(GO) run ./test/ber -days 7 -rules ../rules/node >$(BIN)/ber-week.test.yml
 	$(BIN)/promtool test rules $(BIN)/ber-week.test.yml
 
+.PHONY: rollup
+rollup: build ## two leaves of two replicas and a global pair have the alerts of one Prometheus; eight minutes, two CPUs, installs Debian packages as root
+	test/alerting/packages.sh
+	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m -v -run TestRollup ./test/rollup
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .

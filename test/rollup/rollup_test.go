@@ -31,9 +31,9 @@ import (
 
 const (
 	hosts = 24              // in two leaves
-	rate  = 5 * time.Second // of scrapes and evaluations
+	rate  = 10 * time.Second // of scrapes and evaluations
 	// patience is how long the alerts of the fleet may take until they are the same.
-	patience = 6 * time.Minute
+	patience = 7 * time.Minute
 )
 
 // simulated is a fleet that serves /N/metrics of host N: those of a recorded machine, and what is wrong with the host.
