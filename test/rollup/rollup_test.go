@@ -248,7 +248,7 @@ func TestRollup(t *testing.T) {
 				err = more(want)
 			}
 			for i := range globals {
-				got, failed := union(t.Context(), globals[i], leaves[0][0], leaves[1][i])
+				got, failed := union(t.Context(), globals[i], leaves[0][i], leaves[1][0])
 				err = cmp.Or(err, failed, differ(want, got))
 			}
 			return err
@@ -260,7 +260,7 @@ func TestRollup(t *testing.T) {
 		}
 		return nil
 	}))
-	must(t, leaves[0][1].cmd.Process.Kill())
+	must(t, leaves[1][1].cmd.Process.Kill())
 	f.broken.Store(true)
 	await(t, "the alerts of the faults", alike(func(alerts map[string]string) error {
 		for _, w := range wanted {
