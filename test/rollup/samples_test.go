@@ -44,8 +44,8 @@ func scrape(t *testing.T, r *ruleplay.Rules, machine string) (series []labels.La
 	return series, values
 }
 
-// TestHost: the cost of one host, after a day: the samples that its rules load within an interval, which a group that is
-// evaluated by the minute shares with three others, and the series that travel from a leaf to the global Prometheus.
+// TestHost: the cost of one host, after a day: the samples that its rules load within an interval, of which a group that
+// is evaluated by the minute has a quarter, and the series that travel from a leaf to the global Prometheus.
 func TestHost(t *testing.T) {
 	for _, c := range []struct {
 		machine         string
