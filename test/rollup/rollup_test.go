@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	hosts = 24              // in two leaves
+	hosts = 24               // in two leaves
 	rate  = 10 * time.Second // of scrapes and evaluations
 	// patience is how long the alerts of the fleet may take until they are the same.
 	patience = 7 * time.Minute

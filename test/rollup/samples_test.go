@@ -44,8 +44,8 @@ func scrape(t *testing.T, r *ruleplay.Rules, machine string) (series []labels.La
 	return series, values
 }
 
-// TestHost: the cost of one host, after a day: the samples that its rules load within an interval, of which a group that
-// is evaluated by the minute has a quarter, and the series that travel from a leaf to the global Prometheus.
+// TestHost: the cost of one host after a day: the samples that its rules load within an interval (a group that is
+// evaluated by the minute: a quarter of them), and the series that travel from a leaf to the global Prometheus.
 func TestHost(t *testing.T) {
 	for _, c := range []struct {
 		machine         string
@@ -64,7 +64,9 @@ func TestHost(t *testing.T) {
 					}
 				}
 			}
-			dearest := slices.SortedFunc(maps.Keys(groups), func(a, b string) int { return cmp.Compare(groups[b], groups[a]) })
+			dearest := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+				return cmp.Compare(groups[b], groups[a])
+			})
 			for _, g := range dearest[:10] {
 				t.Logf("%6d samples %s", groups[g], g)
 			}
