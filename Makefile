@@ -20,7 +20,7 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # A C compiler: the race detector and NVML need one.
 CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
 # Tests of whole commands on many machines, and of fleets: make proofs.
-PROOFS    := test/(commands|foreign|incidents|kill|ruleplay|scripts)
+PROOFS    := test/(commands|foreign|incidents|kill|rollup|ruleplay|scripts)
 PACKAGES   = $(GO) list $(RACE) ./... | grep -vxE 'rdma_exporter/($(PROOFS))'
 # The packages that make test runs without the race detector: their tests link Prometheus, which takes minutes to compile with it, or they have
 # test files that say //go:build !race. make race runs them with it, without these files: a test that plays a recording or reads files in one
@@ -163,6 +163,11 @@ ber-week: $(BIN)/promtool ## 64 healthy links over a week without an alert; five
 .PHONY: fleet
 fleet: ## faults in fleets of 16 to 1,000 hosts and a healthy week, table of docs/verification.md; 45 minutes on two CPUs, 6 GiB
 	CGO_ENABLED=0 GOGC=200 $(GO) test -count=1 -timeout 4h -parallel 2 -v -run '^Test(FaultsOfFleets|HealthyFleets)$$' ./test/incidents -every -write
+
+.PHONY: rollup
+rollup: build ## two leaves of two replicas and a global pair have the alerts of one Prometheus; eight minutes, two CPUs, installs Debian packages as root
+	test/alerting/packages.sh
+	CGO_ENABLED=0 $(GO) test -tags e2e -count=1 -timeout 20m -v -run TestRollup ./test/rollup
 
 .PHONY: fmt
 fmt: ## format the Go code

@@ -53,7 +53,7 @@ func readSet(folders ...string) (fs.FS, []string, error) {
 // order sorts the rules for expected ports first (most files read them), and last those that read all records:
 // symptoms, faults, their alerts, and the verdict.
 func order(name string) int {
-	if name == "node/link.rules.yml" {
+	if name == "node/link.rules.yml" || name == "central/leaf.rules.yml" {
 		return -2
 	}
 	return slices.Index([]string{

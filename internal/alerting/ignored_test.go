@@ -31,6 +31,11 @@ var ignoring = map[string]struct {
 	"rdma_port_ignored":   {[]string{"cluster", "device", "instance", "job", "port"}, guard{ports: true, devices: true}},
 	"rdma_device_ignored": {[]string{"cluster", "device", "instance", "job"}, guard{devices: true}},
 	"rdma_gpu_ignored":    {[]string{"UUID", "cluster", "gpu", "instance", "job"}, guard{gpus: true}},
+
+	// Their records.
+	"port:rdma_port:ignored":     {[]string{"cluster", "device", "instance", "job", "port"}, guard{ports: true, devices: true}},
+	"device:rdma_device:ignored": {[]string{"cluster", "device", "instance", "job"}, guard{devices: true}},
+	"gpu:rdma_gpu:ignored":       {[]string{"UUID", "cluster", "gpu", "instance", "job"}, guard{gpus: true}},
 }
 
 // TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless with the mark of ignored ones, that

@@ -47,6 +47,7 @@ local files = {
     importstr '../../rules/central/fleet_symptoms.rules.yml',
     importstr '../../rules/central/hosts.rules.yml',
     importstr '../../rules/central/jobs.rules.yml',
+    importstr '../../rules/central/leaf.rules.yml',
     importstr '../../rules/central/outliers.rules.yml',
     importstr '../../rules/central/targets.rules.yml',
   ],

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	promrules "github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 )
 
@@ -139,6 +140,8 @@ type Engine struct {
 	DB     *tsdb.DB
 	Groups []*promrules.Group // in the order of the files, and of each file from above
 	Query  promrules.QueryFunc
+	// Samples are the samples that the last evaluation of each expression has loaded, as Prometheus counts them.
+	Samples map[string]int64
 }
 
 // Start starts an engine on rules, until the end of the test.
@@ -164,7 +167,8 @@ func Start(t testing.TB, r *Rules, interval time.Duration, external map[string]s
 			t.Error(err)
 		}
 	})
-	e := &Engine{DB: db, Query: promrules.EngineQueryFunc(engine, db)}
+	e := &Engine{DB: db, Samples: map[string]int64{}}
+	e.Query = promrules.EngineQueryFunc(counted{engine, e.Samples}, db)
 	m := promrules.NewManager(&promrules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation, Appendable: db, Queryable: db, Parser: r.Parser, GroupLoader: r,
 		QueryFunc: e.Query, Logger: slog.New(slog.DiscardHandler),
@@ -187,9 +191,45 @@ func Start(t testing.TB, r *Rules, interval time.Duration, external map[string]s
 	return e
 }
 
+// counted is an engine that counts the samples of each query.
+type counted struct {
+	promql.QueryEngine
+	samples map[string]int64
+}
+
+func (c counted) NewInstantQuery(
+	ctx context.Context, q storage.Queryable, opts promql.QueryOpts, expr string, at time.Time,
+) (promql.Query, error) {
+	query, err := c.QueryEngine.NewInstantQuery(ctx, q, opts, expr, at)
+	return countedQuery{query, c.samples}, err
+}
+
+type countedQuery struct {
+	promql.Query
+	samples map[string]int64
+}
+
+func (c countedQuery) Exec(ctx context.Context) *promql.Result {
+	result := c.Query.Exec(ctx)
+	c.samples[c.String()] = c.Stats().Samples.TotalSamples
+	return result
+}
+
 // Eval evaluates all rules. It fails at the first that has failed.
 func (e *Engine) Eval(ctx context.Context, at time.Time) error {
+	return e.eval(ctx, at, func(*promrules.Group) bool { return true })
+}
+
+// EvalDue evaluates the groups whose interval divides a time.
+func (e *Engine) EvalDue(ctx context.Context, at time.Time) error {
+	return e.eval(ctx, at, func(g *promrules.Group) bool { return at.UnixNano()%int64(g.Interval()) == 0 })
+}
+
+func (e *Engine) eval(ctx context.Context, at time.Time, due func(*promrules.Group) bool) error {
 	for _, g := range e.Groups {
+		if !due(g) {
+			continue
+		}
 		g.Eval(ctx, at)
 		for _, r := range g.Rules() {
 			if r.Health() == promrules.HealthBad {

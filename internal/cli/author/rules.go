@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"rdma_exporter/internal/alerting/rollup"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rulefiles"
@@ -23,6 +24,7 @@ import (
 // Rules is the command rules, with its flags.
 type Rules struct {
 	set   string
+	list  bool
 	dir   string // empty: standard output
 	force bool
 	books rulefiles.RunbookURL
@@ -38,10 +40,27 @@ const (
 	formatPrometheusRule = "prometheusrule"
 )
 
+// sets are the files of each rule set.
+var sets = map[string]func() (fs.FS, []string, error){
+	setNode: rules.Node, setCentral: rules.Central, setLeaf: rules.Both, setGlobal: rules.Both, setCompat: rules.Compat,
+}
+
+const (
+	setNode    = "node"
+	setCentral = "central"
+	setLeaf    = "leaf"
+	setGlobal  = "global"
+	setCompat  = "compat"
+)
+
+var setNames = []string{setNode, setCentral, setLeaf, setGlobal, setCompat}
+
 // Flags adds the flags.
 func (r *Rules) Flags(a *kingpin.CmdClause) {
-	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter).").
-		Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
+	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter). Of several Prometheus servers: leaf (node and central of a server that scrapes hosts), or global (of the server that the leaves write to).").
+		PlaceHolder(strings.Join(setNames, "|")).EnumVar(&r.set, setNames...)
+	a.Flag("remote-write-list", "Print the remote_write configuration of a leaf: the series that the global rules read.").
+		BoolVar(&r.list)
 	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").
 		Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
@@ -60,9 +79,13 @@ func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (
 	if err := r.books.Check(); err != nil {
 		return command.Usage(err)
 	}
-	set := map[string]func() (fs.FS, []string, error){
-		"node": rules.Node, "central": rules.Central, "compat": rules.Compat,
-	}[r.set]
+	if r.list {
+		return r.printList(std)
+	}
+	set := sets[r.set]
+	if set == nil {
+		return command.Usage(fmt.Errorf("--set=%s is required", strings.Join(setNames, "|")))
+	}
 	fsys, names, err := set()
 	if err != nil {
 		return command.UsageError, err
@@ -77,7 +100,13 @@ func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (
 	if files, err = r.tune.apply(files); err != nil {
 		return command.Usage(err)
 	}
-	if r.set != "node" { // whose rules the others need
+	switch r.set {
+	case setNode: // whose rules central needs
+	case setLeaf, setGlobal:
+		if files, err = r.half(files); err != nil {
+			return command.UsageError, err
+		}
+	default:
 		files = slices.DeleteFunc(files, func(f command.File) bool { return f.Name == tune.ThresholdsFile })
 	}
 	joined := oneFile
@@ -98,6 +127,50 @@ func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (
 		return command.Usage(fmt.Errorf("--output=%s: %w", r.dir, err))
 	}
 	return command.OK, nil
+}
+
+// half returns the files of a leaf, or of the global Prometheus.
+func (r *Rules) half(files []command.File) (out []command.File, _ error) {
+	if r.set == setGlobal {
+		names, err := rollup.Travelling(textsOf(files))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, command.File{Name: "merge.rules.yml", Text: rollup.Merge(names)})
+	}
+	for _, f := range files {
+		if f.Name != tune.ThresholdsFile { // which both need
+			f.Text = rollup.Groups(f.Text, func(g string) bool { return rollup.IsGlobal(g) == (r.set == setGlobal) })
+		}
+		if f.Text != nil {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}
+
+func (r *Rules) printList(std command.Streams) (int, error) {
+	fsys, names, err := rules.Both()
+	if err != nil {
+		return command.UsageError, err
+	}
+	files, err := command.ReadEmbedded(fsys, names)
+	if err != nil {
+		return command.UsageError, err
+	}
+	travel, err := rollup.Travelling(textsOf(files))
+	if err != nil {
+		return command.UsageError, err
+	}
+	_, err = std.Out.Write(rollup.RemoteWrite(travel))
+	return command.OK, err
+}
+
+func textsOf(files []command.File) (out [][]byte) {
+	for _, f := range files {
+		out = append(out, f.Text)
+	}
+	return out
 }
 
 // oneFile joins files into one that Prometheus loads: all groups below one key, each file's comments before its groups.
