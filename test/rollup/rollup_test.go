@@ -246,7 +246,8 @@ func TestRollup(t *testing.T) {
 	globalRules, leafRules := ruleFiles(t, "global"), ruleFiles(t, "leaf")
 	var globals []server
 	for _, replica := range []string{"a", "b"} {
-		globals = append(globals, start(t, name, globalRules, "", "replica: "+replica, 0, 0, "--web.enable-remote-write-receiver"))
+		globals = append(globals,
+			start(t, name, globalRules, "", "replica: "+replica, 0, 0, "--web.enable-remote-write-receiver"))
 	}
 	_, list, _ := strings.Cut(printed(t, "rules", "--remote-write-list"), "remote_write:\n")
 	remote := "remote_write:\n"
@@ -256,7 +257,8 @@ func TestRollup(t *testing.T) {
 	var leaves [2][]server
 	for i := range leaves {
 		for _, replica := range []string{"a", "b"} {
-			leaves[i] = append(leaves[i], start(t, name, leafRules, remote, fmt.Sprintf("prometheus: leaf-%d, replica: %s", i, replica), i*hosts/2, (i+1)*hosts/2))
+			external := fmt.Sprintf("prometheus: leaf-%d, replica: %s", i, replica)
+			leaves[i] = append(leaves[i], start(t, name, leafRules, remote, external, i*hosts/2, (i+1)*hosts/2))
 		}
 	}
 	flat := start(t, name, ruleFiles(t, "node", "central"), "", "replica: a", 0, hosts)
@@ -281,13 +283,15 @@ func TestRollup(t *testing.T) {
 		}
 		return nil
 	}))
-	// Counts of both leaves are added, not one of them taken; of two replicas they are one.
-	for _, s := range append([]server{flat}, globals...) {
-		n, err := s.value(t.Context(), `sum(rdma:ports{element="rail"})`)
-		if must(t, err); n != strconv.Itoa(8*hosts) {
-			t.Errorf("%s: %s ports on rails, want 8 of each of %d hosts", s.address, n, hosts)
+	await(t, "counts of the leaves added, those of replicas not", func() error {
+		for _, x := range append([]server{flat}, globals...) {
+			n, err := x.value(t.Context(), `sum(rdma:ports{element="rail"})`)
+			if err != nil || n != strconv.Itoa(8*hosts) {
+				return fmt.Errorf("%s: %s ports on rails, want 8 of each of %d hosts: %w", x.address, n, hosts, err)
+			}
 		}
-	}
+		return nil
+	})
 	must(t, leaves[1][1].cmd.Process.Kill())
 	f.broken.Store(true)
 	await(t, "the alerts of the faults", alike(func(alerts map[string]string) error {

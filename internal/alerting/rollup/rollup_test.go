@@ -114,8 +114,9 @@ func TestTravelling(t *testing.T) {
     annotations: {summary: '{{ range query (printf "a:rdma_text:sum{cluster=%q}" $labels.cluster) }}{{ end }}'}
 `)})
 	minute := model.Duration(time.Minute)
-	if want := []rollup.Series{{"a:rdma_b:sum", 0}, {"a:rdma_text:sum", minute}, {"rdma:ports", 0}}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v, want %v; %v", got, want, err)
+	series := []rollup.Series{{"a:rdma_b:sum", 0}, {"a:rdma_text:sum", minute}, {"rdma:ports", 0}}
+	if err != nil || !slices.Equal(got, series) {
+		t.Errorf("%v, want %v; %v", got, series, err)
 	}
 	list := string(rollup.RemoteWrite(got))
 	if want := "regex: a:rdma_b:sum|a:rdma_text:sum|rdma:ports\n"; !strings.Contains(list, want) {
@@ -138,7 +139,7 @@ func TestTravelling(t *testing.T) {
   - record: a:rdma_text:sum
     expr: max without (prometheus, prometheus_replica, replica) (leaf:a:rdma_text:sum)
 `
-	if _, rules, _ := strings.Cut(string(merged), "\n"); rules != want {
-		t.Errorf("%s, want %s", rules, want)
+	if _, groups, _ := strings.Cut(string(merged), "\n"); groups != want {
+		t.Errorf("%s, want %s", groups, want)
 	}
 }
