@@ -275,7 +275,8 @@ func playPlaces(t *testing.T, input map[string]string, want map[int][]string) {
 		t.Fatal(err)
 	}
 	names := []string{
-		"central/fleet_symptoms.rules.yml", "central/fabric.rules.yml", "node/symptoms.rules.yml", "node/faults.rules.yml",
+		"central/leaf.rules.yml", "central/fleet_symptoms.rules.yml", "central/fabric.rules.yml",
+		"node/symptoms.rules.yml", "node/faults.rules.yml",
 	}
 	p := ruleplay.New(t, files, names, 30*time.Second, test)
 	last := 0

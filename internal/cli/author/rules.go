@@ -23,11 +23,13 @@ import (
 
 // Rules is the command rules, with its flags.
 type Rules struct {
-	set   string
-	list  bool
-	dir   string // empty: standard output
-	force bool
-	books rulefiles.RunbookURL
+	set  string
+	list bool
+	// switches is the file with the names of counters of switches; empty: none.
+	switches string
+	dir      string // empty: standard output
+	force    bool
+	books    rulefiles.RunbookURL
 
 	tune   tuneFlags
 	format string
@@ -61,6 +63,8 @@ func (r *Rules) Flags(a *kingpin.CmdClause) {
 		PlaceHolder(strings.Join(setNames, "|")).EnumVar(&r.set, setNames...)
 	a.Flag("remote-write-list", "Print the remote_write configuration of a leaf: the series that the global rules read.").
 		BoolVar(&r.list)
+	a.Flag("switch-metrics", "File with the names that another exporter gives to the counters of switches, YAML (docs/neighbours.md): the set then records them for its rules. Sets central and leaf.").
+		PlaceHolder("FILE").StringVar(&r.switches)
 	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").
 		Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
@@ -109,6 +113,11 @@ func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (
 	default:
 		files = slices.DeleteFunc(files, func(f command.File) bool { return f.Name == tune.ThresholdsFile })
 	}
+	if r.switches != "" {
+		if files, err = r.withSwitches(files); err != nil {
+			return command.Usage(fmt.Errorf("--switch-metrics=%s: %w", r.switches, err))
+		}
+	}
 	joined := oneFile
 	if r.format == formatPrometheusRule {
 		labels, err := pairs("object-label", r.labels)
@@ -147,6 +156,22 @@ func (r *Rules) half(files []command.File) (out []command.File, _ error) {
 		}
 	}
 	return out, nil
+}
+
+// withSwitches adds the file that records counters of switches.
+func (r *Rules) withSwitches(files []command.File) ([]command.File, error) {
+	if r.set != setCentral && r.set != setLeaf {
+		return nil, fmt.Errorf("no rule of --set=%s reads counters of switches: use it with %s or %s", r.set, setCentral, setLeaf)
+	}
+	mapping, err := command.ReadSmall(r.switches, maxTuneFile)
+	if err != nil {
+		return nil, err
+	}
+	f, err := tune.Switches(mapping)
+	if err != nil {
+		return nil, err
+	}
+	return append(files, command.File{Name: f.Name, Text: f.Text}), nil
 }
 
 func (r *Rules) printList(std command.Streams) (int, error) {

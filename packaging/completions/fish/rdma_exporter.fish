@@ -231,6 +231,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l fabric.pke
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l kernel-log -d 'Include the lines of the kernel log that are recognised as they were printed, for bug reports'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l set -x -a 'node central leaf global compat' -d 'Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter)'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l remote-write-list -d 'Print the remote_write configuration of a leaf: the series that the global rules read'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l switch-metrics -r -F -d 'File with the names that another exporter gives to the counters of switches, YAML (docs/neighbours.md): the set then records them for its rules'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -s o -l output -r -F -d 'Output directory, one file per rule file'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l force -d 'Overwrite files that differ'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l runbook-url -x -d 'Runbooks for the annotation runbook_url'
