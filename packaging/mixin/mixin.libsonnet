@@ -48,6 +48,7 @@ local files = {
     importstr '../../rules/central/hosts.rules.yml',
     importstr '../../rules/central/jobs.rules.yml',
     importstr '../../rules/central/leaf.rules.yml',
+    importstr '../../rules/central/leaf_settings.rules.yml',
     importstr '../../rules/central/outliers.rules.yml',
     importstr '../../rules/central/switches.rules.yml',
     importstr '../../rules/central/targets.rules.yml',

@@ -31,6 +31,9 @@ var goodByDefault = map[string]string{
 	"dscp_map":              "mlx5 maps DSCP 26 to priority 3",
 	"cnp_priority_apart":    "mlx5 sends notifications with priority 6",
 	"ets_class_of_rdma":     "mlx5 gives each priority a class of its own",
+	"default_traffic_class": "jobs of these machines set the class of their packets",
+	"services_at_boot":      "neither opensm nor openibd is on these machines (internal/setup: TestServicesAtBoot)",
+	"umad_loaded":           "nothing on these machines needs ib_umad (internal/setup: TestServicesAtBoot)",
 	"roce_default_gid_type": "the connection manager of the kernel uses RoCE v2; the files exist only after mkdir",
 }
 
@@ -38,6 +41,8 @@ var goodByDefault = map[string]string{
 var notInBook = map[string]string{
 	"job_traffic_class": "the class of the port overrides that of jobs",
 	"ats":               "nothing is wanted without translation",
+	"services_at_boot":  "neither opensm nor openibd is on these machines",
+	"umad_loaded":       "nothing on these machines needs ib_umad",
 }
 
 func settingsOf(t *testing.T, machine string) check.Setup {

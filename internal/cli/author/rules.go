@@ -161,7 +161,7 @@ func (r *Rules) half(files []command.File) (out []command.File, _ error) {
 // withSwitches adds the file that records counters of switches.
 func (r *Rules) withSwitches(files []command.File) ([]command.File, error) {
 	if r.set != setCentral && r.set != setLeaf {
-		return nil, fmt.Errorf("no rule of --set=%s reads counters of switches: use it with %s or %s", r.set, setCentral, setLeaf)
+		return nil, fmt.Errorf("no rule of --set=%s reads counters of switches: use %s or %s", r.set, setCentral, setLeaf)
 	}
 	mapping, err := command.ReadSmall(r.switches, maxTuneFile)
 	if err != nil {
