@@ -17,7 +17,7 @@ require (
 	github.com/safchain/ethtool v0.7.0 // ethtool's ioctls: driver, statistics
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
 	github.com/yuin/goldmark v1.8.7 // Markdown runbooks as HTML
-	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, errors with line numbers
+	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, counters of switches, errors with line numbers
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
 	golang.org/x/tools v0.49.0 // txtar, the format of captures
 	google.golang.org/grpc v1.83.2 // the client of the PodResources API

@@ -64,7 +64,7 @@ var bans = []struct {
 	{"github.com/prometheus/client_golang/", []string{"internal/web"}, "collectors emit plain samples without a registry"},
 	{"github.com/prometheus/exporter-toolkit/", []string{"internal/serve"}, "only the program listens on sockets"},
 	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/serve/", "internal/cli", "internal/cli/"}, "flags belong to commands"},
-	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site configuration and the rule tuning are the only YAML files of the program"},
+	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune", "internal/alerting/switches"}, "the site configuration, the rule tuning and the counters of switches are the only YAML files of the program"},
 	{"github.com/vishvananda/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"github.com/cilium/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"github.com/safchain/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},

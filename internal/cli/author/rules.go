@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/alerting/rollup"
+	"rdma_exporter/internal/alerting/switches"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
 	"rdma_exporter/internal/rulefiles"
@@ -167,11 +168,11 @@ func (r *Rules) withSwitches(files []command.File) ([]command.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := tune.Switches(mapping)
+	text, err := switches.Rules(mapping)
 	if err != nil {
 		return nil, err
 	}
-	return append(files, command.File{Name: f.Name, Text: f.Text}), nil
+	return append(files, command.File{Name: switches.FileName, Text: text}), nil
 }
 
 func (r *Rules) printList(std command.Streams) (int, error) {

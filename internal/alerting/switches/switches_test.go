@@ -1,15 +1,20 @@
-//go:build !race
-
-package tune
+package switches_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/alerting/switches"
 )
 
 // TestSwitches: counters of an SNMP exporter by port, and of a gNMI exporter by queue.
 func TestSwitches(t *testing.T) {
-	f, err := Switches([]byte(`
+	text, err := switches.Rules([]byte(`
 pfc_received: {expr: ieee8021PfcIndications, switch: sysName, port: ifName}
 discards:
   expr: |
@@ -22,14 +27,16 @@ discards:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []loaded{
+	want := []rulefmt.Rule{
 		{Record: "switch:rdma_switch_discards:total", Expr: `max by (cluster, switch, switch_port, priority) (label_replace(label_replace(label_replace(qos_queue_dropped_pkts{source!=""}, "switch", "$1", "source", "(.*)"), "switch_port", "$1", "interface_id", "(.*)"), "priority", "$1", "queue_name", "[^0-9]*([0-7])[^0-9]*"))`},
 		{Record: "switch:rdma_switch_pfc_received:total", Expr: `max by (cluster, switch, switch_port) (label_replace(label_replace(ieee8021PfcIndications, "switch", "$1", "sysName", "(.*)"), "switch_port", "$1", "ifName", "(.*)"))`},
 	}
-	got := loadFile(t, f)
-	if len(got) != len(want) {
-		t.Fatalf("%+v", got)
+	p, log := parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler)
+	parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, p, log)
+	if len(errs) > 0 || len(parsed.Groups) != 1 || len(parsed.Groups[0].Rules) != len(want) {
+		t.Fatalf("%s: %v", text, errs)
 	}
+	got := parsed.Groups[0].Rules
 	for i, w := range want {
 		if got[i].Record != w.Record || strings.TrimSpace(got[i].Expr) != w.Expr {
 			t.Errorf("%+v, want %+v", got[i], w)
@@ -50,7 +57,7 @@ func TestSwitchesWrong(t *testing.T) {
 		{"- a", "cannot unmarshal"},
 		{"", "EOF"},
 	} {
-		if _, err := Switches([]byte(c.mapping)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := switches.Rules([]byte(c.mapping)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.mapping, err, c.want)
 		}
 	}

@@ -1,4 +1,6 @@
-package tune
+// Package switches writes the rules that record counters of switches, read by another exporter, under the names that
+// the central rules read.
+package switches
 
 import (
 	"bytes"
@@ -13,20 +15,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// SwitchesFile is the rule file with the counters of switches under the names that the rules read.
-const SwitchesFile = "switch_metrics.rules.yml"
+// FileName is the rule file with the counters of switches under the names that the rules read.
+const FileName = "switch_metrics.rules.yml"
 
-// switchCounter is a counter of switches as another exporter has it.
-type switchCounter struct {
+// counter is a counter of switches as another exporter has it.
+type counter struct {
 	Expr     string `yaml:"expr"`     // of a counter; of several for one port the highest counts
 	Switch   string `yaml:"switch"`   // label with the name that the switch announces by LLDP
 	Port     string `yaml:"port"`     // label with the port ID that it announces
 	Priority string `yaml:"priority"` // label whose only digit is the priority; empty: not by priority
 }
 
-// switchCounters are the counters that can be mapped, and the names that rules and dashboards read. Frames: as the
+// records are the counters that can be mapped, and the names that rules and dashboards read. Frames: as the
 // switch counts them, sent to the far end or received from it.
-var switchCounters = map[string]string{
+var records = map[string]string{
 	"discards":     "switch:rdma_switch_discards:total",
 	"ecn_marked":   "switch:rdma_switch_ecn_marked:total",
 	"pfc_received": "switch:rdma_switch_pfc_received:total",
@@ -35,21 +37,21 @@ var switchCounters = map[string]string{
 
 var nameOfLabel = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// Switches returns the rule file of a mapping of counters of switches.
-func Switches(mapping []byte) (File, error) {
-	var counters map[string]switchCounter
+// Rules returns the rule file of a mapping of counters of switches.
+func Rules(mapping []byte) ([]byte, error) {
+	var counters map[string]counter
 	d := yaml.NewDecoder(bytes.NewReader(mapping))
 	d.KnownFields(true)
 	if err := d.Decode(&counters); err != nil {
-		return File{}, fmt.Errorf("read the counters of switches: %w", err)
+		return nil, fmt.Errorf("read the counters of switches: %w", err)
 	}
 	var errs []error
 	text := bytes.NewBufferString("# Counters of switches, under the names that the rules read.\n" +
 		"groups:\n- name: rdma-switch-metrics\n  rules:\n")
 	for _, name := range slices.Sorted(maps.Keys(counters)) {
-		record := switchCounters[name]
+		record := records[name]
 		if record == "" {
-			known := strings.Join(slices.Sorted(maps.Keys(switchCounters)), ", ")
+			known := strings.Join(slices.Sorted(maps.Keys(records)), ", ")
 			errs = append(errs, fmt.Errorf("%q is no counter of switches: one of %s", name, known))
 			continue
 		}
@@ -59,11 +61,11 @@ func Switches(mapping []byte) (File, error) {
 		}
 		fmt.Fprintf(text, "  - record: %s\n    expr: |\n      %s\n", record, expr)
 	}
-	return File{SwitchesFile, text.Bytes()}, errors.Join(errs...)
+	return text.Bytes(), errors.Join(errs...)
 }
 
 // renamed returns the expression of a counter with the labels that the rules read.
-func (c switchCounter) renamed() (string, error) {
+func (c counter) renamed() (string, error) {
 	e, err := parser.NewParser(parser.Options{}).ParseExpr(c.Expr)
 	switch {
 	case err != nil:
