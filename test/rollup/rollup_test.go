@@ -130,9 +130,11 @@ func ruleFiles(t *testing.T, sets ...string) string {
 	return filepath.Join(dir, "*.yml")
 }
 
-// server is a running Prometheus.
+// server is what evaluates rules: a Prometheus, or a ruler of Thanos.
 type server struct {
-	address string
+	address string // of its alerts
+	queries string // of queries
+	write   string // URL for remote_write
 	cmd     *exec.Cmd
 }
 
@@ -152,10 +154,18 @@ func start(t *testing.T, fleet, rules, remote, external string, from, to int, fl
 	}
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte(c.String()), 0o600))
-	cmd := exec.Command(program.Installed(t, "prometheus", "test/alerting/packages.sh"),
+	cmd := run(t, program.Installed(t, "prometheus", "test/alerting/packages.sh"),
 		append(flags, "--config.file="+config, "--storage.tsdb.path="+dir, "--log.level=warn",
 			"--web.listen-address="+port.Any)...)
-	log, err := os.CreateTemp(dir, "log")
+	at := port.Of(t, cmd.Process.Pid)
+	return server{at, at, "http://" + at + "/api/v1/write", cmd}
+}
+
+// run starts a program, until the end of the test. Its log is that of a test that fails.
+func run(t *testing.T, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	log, err := os.CreateTemp(t.TempDir(), "log")
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -164,10 +174,10 @@ func start(t *testing.T, fleet, rules, remote, external string, from, to int, fl
 		_ = cmd.Process.Kill() // may have been stopped
 		_ = cmd.Wait()
 		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Logf("%v: %s", flags, text)
+			t.Logf("%v: %s", args, text)
 		}
 	})
-	return server{port.Of(t, cmd.Process.Pid), cmd}
+	return cmd
 }
 
 // value returns the value of an expression of one series.
@@ -175,7 +185,7 @@ func (s server) value(ctx context.Context, expr string) (string, error) {
 	var a struct {
 		Data struct{ Result []struct{ Value [2]any } }
 	}
-	err := s.get(ctx, "/api/v1/query?query="+url.QueryEscape(expr), &a)
+	err := get(ctx, "http://"+s.queries+"/api/v1/query?query="+url.QueryEscape(expr), &a)
 	if err == nil && len(a.Data.Result) != 1 {
 		err = fmt.Errorf("%s: %d series", expr, len(a.Data.Result))
 	}
@@ -186,8 +196,8 @@ func (s server) value(ctx context.Context, expr string) (string, error) {
 }
 
 // get decodes an answer of a server.
-func (s server) get(ctx context.Context, path string, answer any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, nil)
+func get(ctx context.Context, address string, answer any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
 	}
@@ -209,7 +219,7 @@ func (s server) alerts(ctx context.Context) (map[string]string, error) {
 			}
 		}
 	}
-	if err := s.get(ctx, "/api/v1/alerts", &a); err != nil {
+	if err := get(ctx, "http://"+s.address+"/api/v1/alerts", &a); err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
@@ -241,18 +251,25 @@ var wanted = []string{
 // TestRollup: two leaves of two replicas and a pair that they write to have the alerts of one Prometheus that scrapes
 // all hosts: names, labels, states and texts. A replica of a leaf stops before the faults begin.
 func TestRollup(t *testing.T) {
+	prove(t, func(rules string) (globals []server) {
+		for _, replica := range []string{"a", "b"} {
+			globals = append(globals,
+				start(t, "", rules, "", "replica: "+replica, 0, 0, "--web.enable-remote-write-receiver"))
+		}
+		return globals
+	})
+}
+
+// prove compares global servers and leaves with one server. global starts the former.
+func prove(t *testing.T, global func(rules string) []server) {
+	t.Helper()
 	f := newFleet(t)
 	name := f.serve(t)
-	globalRules, leafRules := ruleFiles(t, "global"), ruleFiles(t, "leaf")
-	var globals []server
-	for _, replica := range []string{"a", "b"} {
-		globals = append(globals,
-			start(t, name, globalRules, "", "replica: "+replica, 0, 0, "--web.enable-remote-write-receiver"))
-	}
+	globals, leafRules := global(ruleFiles(t, "global")), ruleFiles(t, "leaf")
 	_, list, _ := strings.Cut(printed(t, "rules", "--remote-write-list"), "remote_write:\n")
 	remote := "remote_write:\n"
 	for _, g := range globals {
-		remote += regexp.MustCompile(`http://[^/\s]+`).ReplaceAllString(list, "http://"+g.address)
+		remote += regexp.MustCompile(`http://\S+`).ReplaceAllString(list, g.write)
 	}
 	var leaves [2][]server
 	for i := range leaves {
