@@ -27,7 +27,7 @@ var sets = []struct {
 }{
 	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID pci_bus_id lane priority direction kind on_host scheduler job_id namespace pod")},
 	{"central", rules.Central, strings.Fields(
-		"cluster instance job system node_guid device port kind node neighbour neighbour_port scheduler job_id namespace pod")},
+		"cluster instance job system node_guid device port kind node neighbour neighbour_port scheduler job_id namespace pod switch switch_port priority")},
 }
 
 // ofAlerts is the file that reads alerts, of which it learns at most one evaluation later. In another rule the result

@@ -27,7 +27,7 @@ func TestCommandLineErrors(t *testing.T) {
 		"--replay=demo --state.dir":    "rdma_exporter: --state.dir: value missing; see rdma_exporter --help",
 		"check --no-severity":          "rdma_exporter check: unknown flag --no-severity (did you mean --severity?); see rdma_exporter check --help",
 		"--collector.gpu.mode=all":     "rdma_exporter: --collector.gpu.mode=all: must be one of fabric, full; see rdma_exporter --help",
-		"rules --set=none":             "rdma_exporter rules: --set=none: must be one of node, central, compat; see rdma_exporter rules --help",
+		"rules --set=none":             "rdma_exporter rules: --set=none: must be one of node, central, leaf, global, compat; see rdma_exporter rules --help",
 		"expect list --js":             "rdma_exporter expect list: unknown flag --js (did you mean --json?); see rdma_exporter expect list --help",
 		"check --daemon-timeout":       "rdma_exporter check: --daemon-timeout: value missing; see rdma_exporter check --help",
 		"check --log.level=loud":       "rdma_exporter check: --log.level=loud: must be one of debug, info, warn, error; see rdma_exporter check --help",
