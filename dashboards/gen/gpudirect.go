@@ -266,9 +266,9 @@ func unlike() panel {
 		columns: []column{
 			instance,
 			{from: "setting", title: "Setting"},
-			{from: "value", title: "Value"},
-			{from: "usual", title: "Peers"},
-			{from: "role", title: "Of"},
+			{from: "value", title: "Value", width: 130},
+			{from: "usual", title: "Peers", width: 130},
+			{from: "role", title: "Of", width: 100},
 			cluster, job, hidden("A"),
 		},
 	}

@@ -53,20 +53,20 @@ func nodeState() []panel {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
 	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
-		"Fit for jobs",
-		"whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
-		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
+		title: "Fit for jobs",
+		text:  "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ")", colour: good,
 	}, count{
-		"Drain",
-		"what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
-		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
+		title: "Drain",
+		text:  "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
+		expr:  "max(" + host.of("instance:rdma_host_drain:state") + ")", colour: bad,
 	})
 	counted.height = 8
 	counted.values = [][]word{
 		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
-	alerts := alertTable(host, "${host}", nil, ownHCA, hidden("instance"))
+	alerts := alertTable([]scope{host}, severities, "${host}", nil, ownHCA, hidden("instance"))
 	alerts.width, alerts.height = 21, 8
 	return []panel{
 		counted,

@@ -12,7 +12,11 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// lines are values over time. Each query has its colour, its series shades of that.
+// endings are the last characters of hosts of one colour each: hosts side by side differ, and a host has one colour in
+// all graphs.
+var endings = []string{"06cio-", "17djpu", "28ekqv", "39flrw", "4agmsx", "5bhntyz"}
+
+// lines are values over time. Each query has its colour, its series shades of that; hosts have one each.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
 	// The legend begins with the worst.
 	calc, statistic, low := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(")
@@ -32,6 +36,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		b.Decimals(1)
 	}
 	switch {
+	case p.whole:
+		b.ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionSymlog).Log(10).
+			LinearThreshold(1)).AxisSoftMin(0)
 	case p.decades:
 		b.ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10))
 	case p.unit != "suffix:dBm": // 0 dBm is no end of a scale
@@ -43,10 +50,23 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
+	colour := func(mode dashboard.FieldColorModeId, of string) []dashboard.DynamicConfigValue {
+		return []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": mode, "fixedColor": of}}}
+	}
 	for i := range p.queries {
-		b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{
-			{Id: "color", Value: map[string]any{"mode": dashboard.FieldColorModeIdShades, "fixedColor": kinds[i%len(kinds)]}},
-		})
+		if p.tints != nil {
+			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdFixed, p.tints[i]))
+		} else {
+			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdShades, kinds[i%len(kinds)]))
+		}
+	}
+	if len(p.queries) == 1 && strings.HasPrefix(p.queries[0].legend, hostName) {
+		for i, ends := range endings {
+			b.OverrideByRegexp(`/^\S*[`+ends+`](\s|$)/i`, colour(dashboard.FieldColorModeIdFixed, kinds[i]))
+		}
+	}
+	for _, w := range p.states {
+		b.OverrideByName(w.value, colour(dashboard.FieldColorModeIdFixed, w.colour))
 	}
 	return b
 }}
@@ -82,6 +102,11 @@ var number = view{
 			ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
 		for i, t := range p.steps {
 			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
+		}
+		for i, ways := range p.links {
+			if ways != nil {
+				b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "links", Value: linksOf(ways...)}})
+			}
 		}
 		for i, words := range p.values {
 			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings(words...)}})
