@@ -72,6 +72,7 @@ func fabricCounts() []panel {
 				title: "Slow",
 				text:  "ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
 				expr:  orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), colour: warning,
+				of:   "count(" + maxBy(perPort, hosts.of("rdma_port_expected_rate_bytes_per_second")) + ")",
 				ways: []way{toPanel("Links below their expected rate")},
 			},
 			count{
@@ -155,7 +156,7 @@ func onFleet(levels ...word) panel {
 		case "Meaning":
 			p.columns[i].width = 460
 		case "Where":
-			p.columns[i].width = 205
+			p.columns[i].width = 193
 		case "Reason":
 			p.columns[i].width = 89
 		}
@@ -262,7 +263,7 @@ func jobsHit() panel {
 	return panel{
 		title: "Jobs with a finding", unit: "none", width: 12, height: 7, view: table, sort: "Severity",
 		noValue: "none, or no job is known; by rules/central",
-		text: "Jobs that use a part with a fault which can slow them down: their hosts with such a part, the worst finding and its host, and the throughput of the slowest port of the job as a share of the median.",
+		text:    "Jobs that use a part with a fault which can slow them down: their hosts with such a part, the worst finding and its host, and the throughput of the slowest port of the job as a share of the median.",
 		queries: []query{
 			{expr: named(", instance, symptom", "topk by (cluster, job, "+perWorkload+") (1, "+fault+" ^ 0 * on ("+part+") group_left (symptom) "+worst+")")},
 			{expr: named("", countBy("cluster, job, "+perWorkload, countBy(perHost+", "+perWorkload, fault)))},
@@ -304,7 +305,7 @@ func fitOverTime() panel {
 func rollouts() panel {
 	return panel{
 		title: "Rollouts", unit: "none", width: grid, height: 6, view: table, sort: "Hosts", noValue: "none, or no setting is known; by rules/central",
-		text: "Settings, firmware and software that hosts of one kind change one after the other, and how many have, for at most 72h.",
+		text:    "Settings, firmware and software that hosts of one kind change one after the other, and how many have, for at most 72h.",
 		queries: []query{{expr: maxBy("cluster, job, setting, role, before, value", fleet.of("kind:rdma_setting:rollout"))}},
 		columns: []column{
 			{from: "setting", title: "Setting"},

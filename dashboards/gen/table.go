@@ -106,7 +106,9 @@ var matrix = view{
 					"type": common.TableCellDisplayModeColorBackground, "mode": "basic",
 				}},
 				{Id: "thresholds", Value: thresholds("transparent")},
-				{Id: "custom.align", Value: "left"}, {Id: "custom.width", Value: 66}, {Id: "custom.filterable", Value: false},
+				{Id: "custom.align", Value: "left"},
+				{Id: "custom.width", Value: 66},
+				{Id: "custom.filterable", Value: false},
 				{Id: "noValue", Value: "-"}, // no port
 			}).
 			OverrideByName(row.title+`\`+across.title, row.properties())
