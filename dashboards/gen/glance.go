@@ -273,7 +273,7 @@ func jobsHit() panel {
 		columns: []column{
 			{from: "workload", title: "Workload", width: 150},
 			instance,
-			{from: "symptom", title: "Worst finding", width: 150},
+			{from: "symptom", title: "Worst finding", width: 138},
 			{from: "A", title: "Severity", words: severities, width: 76},
 			{from: "B", title: "Hosts", width: 60},
 			{from: "C", title: "Slowest port", unit: "percentunit", width: 115},

@@ -29,7 +29,7 @@ var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
 	job      = column{from: "job", title: "Job", width: 165}
 	instance = column{
-		from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
+		from: "host", title: "Host", width: 175, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
 	}
 	scraped = column{from: "instance", title: "Target", width: 180} // host and port
 	hca     = column{
@@ -45,7 +45,7 @@ var (
 	portOf = column{from: "port", title: "Port", width: 50}
 	netdev = column{from: "netdev", title: "Netdev", width: 120}
 	gpu    = column{from: "gpu", title: "GPU", width: 50}
-	uuid   = column{from: "UUID", title: "UUID", width: 320}
+	uuid   = column{from: "UUID", title: "UUID", width: 150}
 )
 
 // noDevice is the value of rows without a device, whose link chooses all of the host.

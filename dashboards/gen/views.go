@@ -12,11 +12,30 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// endings are the last characters of hosts of one colour each: hosts side by side differ, and a host has one colour in
-// all graphs.
-var endings = []string{"06cio-", "17djpu", "28ekqv", "39flrw", "4agmsx", "5bhntyz"}
+// endings are last characters of names, in as many sets as there are colours of lines.
+var endings = []string{"06cio", "17djpu", "28ekqv", "39flrw", "4agmsx", "5bhntyz"}
 
-// lines are values over time. Each query has its colour, its series shades of that; hosts have one each.
+// hues returns expressions for the series of one query, one for each colour: by the end of the names of host and
+// device, so that neighbours differ, and a series has one colour in all graphs.
+func hues(legend string) (out []string) {
+	for i, end := range endings {
+		switch {
+		case strings.HasPrefix(legend, portName):
+			var both []string
+			for j, of := range endings {
+				both = append(both, `[`+of+`] \S*[`+endings[(i-j+len(endings))%len(endings)]+`]`)
+			}
+			out = append(out, `^\S*(`+strings.Join(both, "|")+`)\/`)
+		case strings.HasPrefix(legend, hostName):
+			out = append(out, `^\S*[`+end+`](\s|$)`)
+		case strings.HasPrefix(legend, short):
+			out = append(out, `^\S*[`+end+`]\/`)
+		}
+	}
+	return out
+}
+
+// lines are values over time. Each query has its colour, its series shades of that; hosts and ports have one each.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
 	// The legend begins with the worst.
 	calc, statistic, low := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(")
@@ -60,9 +79,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdShades, kinds[i%len(kinds)]))
 		}
 	}
-	if len(p.queries) == 1 && strings.HasPrefix(p.queries[0].legend, hostName) {
-		for i, ends := range endings {
-			b.OverrideByRegexp(`/^\S*[`+ends+`](\s|$)/i`, colour(dashboard.FieldColorModeIdFixed, kinds[i]))
+	if len(p.queries) == 1 {
+		for i, name := range hues(p.queries[0].legend) {
+			b.OverrideByRegexp("/"+name+"/i", colour(dashboard.FieldColorModeIdFixed, kinds[i]))
 		}
 	}
 	for _, w := range p.states {
