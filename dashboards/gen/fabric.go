@@ -57,7 +57,7 @@ func fabricTraffic() []panel {
 		query{"count(" + busy + ")", "GPUs in use"},
 		query{"count(" + countBy(perHost, hosts.of("rdma_port_rate_bytes_per_second")) + ")", "all with a link"})
 	for _, p := range []*panel{&traffic, &movers} {
-		p.height, p.points = 9, few
+		p.height, p.points, p.list = 9, few, true
 	}
 	return []panel{traffic, movers}
 }

@@ -273,10 +273,10 @@ func jobsHit() panel {
 		columns: []column{
 			{from: "workload", title: "Workload", width: 150},
 			instance,
-			{from: "symptom", title: "Worst finding", width: 138},
+			{from: "symptom", title: "Worst finding", width: 140},
 			{from: "A", title: "Severity", words: severities, width: 76},
 			{from: "B", title: "Hosts", width: 60},
-			{from: "C", title: "Slowest port", unit: "percentunit", width: 115},
+			{from: "C", title: "Slowest port", unit: "percentunit", width: 112},
 			cluster, job,
 		},
 	}
@@ -296,7 +296,7 @@ func fitOverTime() panel {
 		query{orZero(fit+" == 0", fit), "not fit"},
 		query{orZero(drained+" > 0", drained), "to drain"},
 		query{orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), "unknown"})
-	p.height, p.points, p.whole, p.tints = 8, few, true, []string{good, warning, bad, neutral}
+	p.height, p.points, p.whole, p.list, p.tints = 8, few, true, true, []string{good, warning, bad, neutral}
 	p.noValue = "unknown: the rules are not loaded"
 	return p
 }

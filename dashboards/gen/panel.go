@@ -40,6 +40,7 @@ type panel struct {
 	links  [][]way                       // of the values of each query
 	tints  []string                      // colours of the queries of a graph; nil: one of each kind
 	states []word                        // values of the legend with a colour of their own
+	list   bool                          // the legend is a line: all of it is seen
 	whole  bool                          // an axis for counts from 0 to thousands
 }
 

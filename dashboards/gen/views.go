@@ -48,6 +48,10 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(statistic).SortDesc(!low)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+	if p.list {
+		b.Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).
+			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull"}).SortBy(statistic).SortDesc(!low))
+	}
 	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)
 	}
