@@ -11,7 +11,7 @@ import (
 const (
 	good    = "blue"
 	notice  = "super-light-orange"
-	remark  = "super-light-blue"
+	remark  = "transparent" // info: no action is urgent
 	warning = "orange"
 	bad     = "dark-red"
 	neutral = "gray"
