@@ -44,6 +44,15 @@ func (p panel) or(noValue string) panel {
 	return p
 }
 
+// rosePause returns the seconds of pause in the time range.
+func rosePause() string {
+	of := func(text, direction string) string {
+		return labelled("counter", text,
+			maxBy(perPort, "increase("+device.of("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)+"[$__range])"))
+	}
+	return "round(" + of("seconds of pause sent", "transmit") + " or " + of("seconds of pause received", "receive") + ") > 0"
+}
+
 // ownHost leaves out what the choice of a host makes the same in all rows of a table.
 var ownHost = []column{hidden("cluster"), hidden("job"), hidden("instance")}
 
@@ -82,7 +91,8 @@ func nodeState() []panel {
 			noValue: "none in this time range",
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
 			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters,
-				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
+				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs) +
+				" or " + rosePause()}},
 			columns: append([]column{
 				{from: "counter", title: "Counter", width: 210},
 				{from: "A", title: "Increase", unit: whole, width: 85},

@@ -212,7 +212,9 @@ func opticsParts() []panel {
 			queries: []query{
 				{expr: countBy("vendor, part_number", info)},
 				worst("max", maxBy(perNetdev, devices.of("rdma_transceiver_temperature_celsius"))),
-				worst("min", margin(devices)), worst("max", spread("rdma_transceiver_receive_power_dbm")),
+				worst("min", margin(devices)), worst("max", maxBy(perNetdev,
+					labelled("direction", "receive", spread("rdma_transceiver_receive_power_dbm"))+" or "+
+						labelled("direction", "transmit", spread("rdma_transceiver_transmit_power_dbm")))),
 			},
 			columns: []column{
 				{from: "part_number", title: "Part", width: 160},

@@ -96,6 +96,12 @@ var (
 	aGUID    = column{from: "node_guid", title: "Node GUID", width: 180}
 )
 
+// swept returns a count while the last sweep is not older than RDMAFabricUnseen allows.
+func swept(expr string) string {
+	return "(" + expr + ") and on () (time() - max(" + fabricOf.of("rdma_fabric_sweep_timestamp_seconds") +
+		") < 600 + 2 * max(" + fabricOf.of("rdma_fabric_sweep_interval_seconds") + "))"
+}
+
 func subnetCounts() []panel {
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " +
@@ -103,29 +109,29 @@ func subnetCounts() []panel {
 	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{
 			title: "Gone", text: "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.",
-			expr: orZero(chosenGone, links), colour: bad,
+			expr: swept(orZero(chosenGone, links)), colour: bad,
 		},
 		count{
 			title: "Degraded", text: "links below the rate or width that both ends have enabled.",
-			expr: orZero(ofChosenLinks(degraded), links), colour: warning,
+			expr: swept(orZero(ofChosenLinks(degraded), links)), colour: warning,
 		},
 		count{
 			title: "Unequal", text: "links one end of which is set lower than the other, while both support more.",
-			expr: orZero(ofChosenLinks(apart), links), colour: notice,
+			expr: swept(orZero(ofChosenLinks(apart), links)), colour: notice,
 		},
 	)
 	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
 		count{
 			title: "Unreachable", text: "switches of earlier sweeps that the last sweep did not reach.",
-			expr: orZero(unreached, links), colour: bad,
+			expr: swept(orZero(unreached, links)), colour: bad,
 		},
 		count{
 			title: "Unanswered", text: "requests of the last sweep without an answer.",
-			expr: "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", colour: warning,
+			expr: swept("sum(" + fabricOf.of("rdma_fabric_unanswered") + ")"), colour: warning,
 		},
 		count{
 			title: "Managers", text: "master subnet managers that answer; one is expected.",
-			expr: "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", colour: good,
+			expr: swept("max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")"), colour: good,
 		},
 	)
 	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
