@@ -11,7 +11,9 @@ import (
 
 // alertTable lists alerts of some severities, the most severe first. exporter is the address of theirs in a link. On a
 // phone the first three columns are seen: severity, of what, alert.
-func alertTable(of []scope, levels []word, exporter string, where []column, labelOfDevice column, rest ...column) panel {
+func alertTable(of []scope, levels []word, exporter string, where []column, labelOfDevice column,
+	rest ...column,
+) panel {
 	var ranks, times []string
 	for _, s := range of {
 		var names []string

@@ -18,7 +18,8 @@ var (
 	healthyGPUs = maxBy(perGPU, maxBy(perGPU+", device", hosts.of("rdma_gdr_gpu_info", `device!=""`))+
 		" unless on ("+perDevice+") ("+shortRates+")") +
 		" and on (" + perHost + ") " + fit + " == 1 and on (" + perGPU + ") " + hosts.of("rdma_gdr_gpu_direct") +
-		" unless on (" + perGPU + ") " + hosts.of("rdma_gdr_gpu_nearest_down_info") + " unless on (" + perGPU + ") " + lostDirect
+		" unless on (" + perGPU + ") " + hosts.of("rdma_gdr_gpu_nearest_down_info") +
+		" unless on (" + perGPU + ") " + lostDirect
 )
 
 var fit = hosts.of("instance:rdma_host_fit:state")
@@ -33,7 +34,7 @@ func fabricCounts() []panel {
 	unknownHosts := hosts.of("up") + " unless on (cluster, job, instance) " + fit
 	ports := maxBy(perPort, hosts.of("rdma_port_state_id"))
 	active := ports + " == 4"
-	jobs := func(record string) string { return countBy("cluster, job, "+perWorkload, hosts.of(record)) }
+	workloads := func(record string) string { return countBy("cluster, job, "+perWorkload, hosts.of(record)) }
 	known := fleet.of("kind:rdma_setting:known")
 	measured := func(part, all string) string {
 		return "floor(100 * (" + orZero(part, all) + ") / count(" + all + "))"
@@ -60,13 +61,20 @@ func fabricCounts() []panel {
 				title: "Critical", text: "of hosts and fabrics; unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.",
 				expr: alerts("critical"), colour: bad, ways: []way{toPanel("Alerts")},
 			},
-			count{title: "Warning", text: "as before.", expr: alerts("warning"), colour: warning, ways: []way{toPanel("Alerts")}},
-			count{title: "Info", text: "no action is urgent.", expr: alerts("info"), colour: "text", ways: []way{toPanel("Alerts of severity info")}},
+			count{
+				title: "Warning", text: "as before.",
+				expr: alerts("warning"), colour: warning, ways: []way{toPanel("Alerts")},
+			},
+			count{
+				title: "Info", text: "no action is urgent.",
+				expr: alerts("info"), colour: "text", ways: []way{toPanel("Alerts of severity info")},
+			},
 		),
 		counts("Ports and GPUDirect", "What does not work as it did or should?", 8,
 			count{
 				title: "Lost", text: "ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
-				expr: orZero(lostPorts, ports), colour: bad, of: "count(" + ports + ")", ways: []way{toPanel("Ports that were not ACTIVE")},
+				expr: orZero(lostPorts, ports), colour: bad, of: "count(" + ports + ")",
+				ways: []way{toPanel("Ports that were not ACTIVE")},
 			},
 			count{
 				title: "Slow",
@@ -86,12 +94,14 @@ func fabricCounts() []panel {
 			count{
 				title: "Healthy",
 				text:  "on a host that is fit, with a NIC whose port is up and at its expected rate, the nearest one up, and GPUDirect not lost.",
-				expr:  orZero(healthyGPUs, allGPUs), colour: good, of: "count(" + allGPUs + ")", ways: []way{toBoard("GPUDirect", "gpudirect")},
+				expr:  orZero(healthyGPUs, allGPUs), colour: good, of: "count(" + allGPUs + ")",
+				ways: []way{toBoard("GPUDirect", "gpudirect")},
 			},
 			count{
 				title: "Impaired", text: "not so.",
-				expr: orZero(allGPUs+" unless on ("+perGPU+") ("+healthyGPUs+") unless on ("+perGPU+") ("+unknownGPUs+")", allGPUs), colour: warning,
-				ways: []way{toBoard("GPUDirect", "gpudirect")},
+				expr:   orZero(allGPUs+" unless on ("+perGPU+") ("+healthyGPUs+") unless on ("+perGPU+") ("+unknownGPUs+")", allGPUs),
+				colour: warning,
+				ways:   []way{toBoard("GPUDirect", "gpudirect")},
 			},
 			count{
 				title: "Unknown", text: "the path is unknown, or whether the host is fit. GPUs of hosts that do not answer are not counted.",
@@ -101,7 +111,8 @@ func fabricCounts() []panel {
 		counts("Jobs and settings", "Are jobs hit, and are hosts set alike?", 8,
 			count{
 				title: "Jobs hit", text: "jobs that use a part with a fault (rdma:job_fault), by rules/central.",
-				expr: orZero(jobs("rdma:job_fault"), jobs("rdma:job_use")), colour: warning, of: "count(" + jobs("rdma:job_use") + ")",
+				expr: orZero(workloads("rdma:job_fault"), workloads("rdma:job_use")), colour: warning,
+				of:   "count(" + workloads("rdma:job_use") + ")",
 				ways: []way{toPanel("Jobs with a finding")},
 			},
 			count{
@@ -122,16 +133,18 @@ func fabricCounts() []panel {
 			},
 			count{
 				title: "Pause",
-				text:  "ACTIVE ports with pause durations (PFC), or on InfiniBand with transmit wait.", share: true, of: "count(" + active + ")",
+				text:  "ACTIVE ports with pause durations (PFC), or on InfiniBand with transmit wait.",
+				share: true, of: "count(" + active + ")",
 				expr: measured(active+" and on ("+perPort+") (group by ("+perPort+") ("+
-					hosts.rate("rdma_port_pfc_pause_seconds_total")+") or group by ("+perPort+") ("+
+					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or group by ("+perPort+") ("+
 					hosts.rate("rdma_port_transmit_wait_ticks_total")+"))", active),
 				ways: []way{toBoard("RoCE congestion", "roce")},
 			},
 			count{
 				title: "Optics", text: "ACTIVE ports with a transceiver that reports its temperature, or a copper cable.", share: true,
 				of: "count(" + active + ")",
-				expr: measured(active+" and on ("+perPort+") ("+maxBy(perPort, hosts.of("port:rdma_transceiver_temperature:celsius"))+
+				expr: measured(active+" and on ("+perPort+") ("+
+					maxBy(perPort, hosts.of("port:rdma_transceiver_temperature:celsius"))+
 					" or "+maxBy(perPort, hosts.of("rdma_transceiver_info", `media="passive_copper"`))+")", active),
 				ways: []way{toBoard("Optics", "optics")},
 			},
@@ -182,7 +195,8 @@ func places() panel {
 	const perPlace = perPort + ", leaf, rack, rail"
 	at, placed := maxBy(perPlace, hosts.of("rdma_place_info", `port!=""`)), "rdma:placed"
 	rank := func(more string) string {
-		return "5 * " + hosts.of(placed, `severity="critical"`, more) + " or 4 * " + hosts.of(placed, `severity="warning"`, more) +
+		return "5 * " + hosts.of(placed, `severity="critical"`, more) +
+			" or 4 * " + hosts.of(placed, `severity="warning"`, more) +
 			" or 2 * " + hosts.of(placed, `severity="info"`, more)
 	}
 	states := strings.Join([]string{
@@ -193,8 +207,8 @@ func places() panel {
 			" unless on ("+perHost+") "+hosts.of("up")+" == 1)"),
 		at,
 	}, " or ")
-	row := labelledBy("row", "leaf", labelledBy("row", "rack", labelled("row", "leaf unknown", states)))
-	rail := fmt.Sprintf(`label_replace(%s, "rail", "Rail $1", "rail", "(.+)")`, row)
+	named := labelledBy("row", "leaf", labelledBy("row", "rack", labelled("row", "leaf unknown", states)))
+	rail := fmt.Sprintf(`label_replace(%s, "rail", "Rail $1", "rail", "(.+)")`, named)
 	rail = fmt.Sprintf(`label_replace(%s, "rail", "No rail", "rail", "")`, rail)
 	return panel{
 		title: "Leaves and rails", unit: "none", width: 12, height: 9, view: matrix, words: worsts,
@@ -208,7 +222,7 @@ func places() panel {
 
 // failsNext ranks what wears out.
 func failsNext() panel {
-	drift := func(kind string) string {
+	aged := func(kind string) string {
 		return maxBy(perPort, hosts.of("port:rdma_optics_drift:info", `kind="`+kind+`"`))
 	}
 	var values, ranks []string
@@ -221,9 +235,9 @@ func failsNext() panel {
 			"°C to temperature alarm", minBy(perPort, hosts.of("port:rdma_transceiver_temperature:limit")+" - "+
 				hosts.of("port:rdma_transceiver_temperature:working")) + " < 10", "1 - (%s) / 10",
 		},
-		{"dB less light than when new", drift("receive_power"), "(%s) / 3"},
-		{"dB to low light alarm", drift("alarm_margin"), "1 - (%s) / 3"},
-		{"% more laser bias than new", drift("bias"), "(%s) / 50"},
+		{"dB less light than when new", aged("receive_power"), "(%s) / 3"},
+		{"dB to low light alarm", aged("alarm_margin"), "1 - (%s) / 3"},
+		{"% more laser bias than new", aged("bias"), "(%s) / 50"},
 		{"% of BER limit", "100 * " + maxBy(perPort, ofEnd(hosts, rawBER)+" / "+ofEnd(hosts, rawBERLimit)+" > 0.1"), "log10(%s) / 2"},
 		{"times its usual BER", maxBy(perPort, hosts.of("port:rdma_link_raw_ber:baseline_factor")) + " >= 10", "log10(%s) / 2"},
 	} {
@@ -304,7 +318,8 @@ func fitOverTime() panel {
 // rollouts lists settings and versions that change host by host.
 func rollouts() panel {
 	return panel{
-		title: "Rollouts", unit: "none", width: grid, height: 6, view: table, sort: "Hosts", noValue: "none, or no setting is known; by rules/central",
+		title: "Rollouts", unit: "none", width: grid, height: 6, view: table, sort: "Hosts",
+		noValue: "none, or no setting is known; by rules/central",
 		text:    "Settings, firmware and software that hosts of one kind change one after the other, and how many have, for at most 72h.",
 		queries: []query{{expr: maxBy("cluster, job, setting, role, before, value", fleet.of("kind:rdma_setting:rollout"))}},
 		columns: []column{

@@ -139,7 +139,11 @@ func gpuUse() []panel {
 		"tcp uses no RDMA, host_only stays within the host.", "none", 12,
 		query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"})
 	transport.states = []word{
-		{"gdr", "", good}, {"host_only", "", "light-blue"}, {"staging", "", warning}, {"tcp", "", bad}, {"unknown", "", neutral},
+		{"gdr", "", good},
+		{"host_only", "", "light-blue"},
+		{"staging", "", warning},
+		{"tcp", "", bad},
+		{"unknown", "", neutral},
 	}
 	return []panel{
 		transport,

@@ -70,8 +70,8 @@ func numbers(panels []dashboard.PanelOrRowPanel) map[string]uint32 {
 		if p.Panel != nil {
 			out[*p.Panel.Title] = *p.Panel.Id
 		} else {
-			for _, hidden := range p.RowPanel.Panels {
-				out[*hidden.Title] = *hidden.Id
+			for _, inside := range p.RowPanel.Panels {
+				out[*inside.Title] = *inside.Id
 			}
 		}
 	}

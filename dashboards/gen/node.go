@@ -47,10 +47,11 @@ func (p panel) or(noValue string) panel {
 // rosePause returns the seconds of pause in the time range.
 func rosePause() string {
 	of := func(text, direction string) string {
-		return labelled("counter", text,
-			maxBy(perPort, "increase("+device.of("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)+"[$__range])"))
+		paused := device.of("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)
+		return labelled("counter", text, maxBy(perPort, "increase("+paused+"[$__range])"))
 	}
-	return "round(" + of("seconds of pause sent", "transmit") + " or " + of("seconds of pause received", "receive") + ") > 0"
+	return "round(" + of("seconds of pause sent", "transmit") + " or " +
+		of("seconds of pause received", "receive") + ") > 0"
 }
 
 // ownHost leaves out what the choice of a host makes the same in all rows of a table.

@@ -106,7 +106,7 @@ func subnetCounts() []panel {
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " +
 		maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
-	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
+	wrong := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{
 			title: "Gone", text: "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.",
 			expr: swept(orZero(chosenGone, links)), colour: bad,
@@ -135,12 +135,13 @@ func subnetCounts() []panel {
 		},
 	)
 	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
-	return []panel{faulty, p}
+	return []panel{wrong, p}
 }
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.
 func subnetAlerts() panel {
-	p := alertTable([]scope{fabricOf}, severities, "${fabric}", []column{atSwitch}, hidden("device"), aGUID, hidden("instance"))
+	p := alertTable([]scope{fabricOf}, severities, "${fabric}", []column{atSwitch}, hidden("device"),
+		aGUID, hidden("instance"))
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
 	for i, q := range p.queries {
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)

@@ -93,11 +93,11 @@ var table = view{
 	},
 }
 
-// matrix shows the values of one query as a table, a row for each value of its first column and a column for each of the
+// matrix shows the values of one query as a table: a row for each value of its first column, a column for each of the
 // second, rows with the highest value first. Words are those of cells.
 var matrix = view{
 	format: prometheus.PromQueryFormatTable, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
-		row, across := p.columns[0], p.columns[1]
+		down, across := p.columns[0], p.columns[1]
 		b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).
 			Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"})).
 			Thresholds(builtThresholds{thresholds("transparent")}).
@@ -111,15 +111,15 @@ var matrix = view{
 				{Id: "custom.filterable", Value: false},
 				{Id: "noValue", Value: "-"}, // no port
 			}).
-			OverrideByName(row.title+`\`+across.title, row.properties())
+			OverrideByName(down.title+`\`+across.title, down.properties())
 		for _, t := range []dashboard.DataTransformerConfig{
 			{Id: "organize", Options: map[string]any{
 				"excludeByName": map[string]bool{"Time": true}, "indexByName": map[string]int{},
-				"renameByName": map[string]string{row.from: row.title, across.from: across.title, "Value": "State"},
+				"renameByName": map[string]string{down.from: down.title, across.from: across.title, "Value": "State"},
 			}},
 			sorted(across.title, false),
 			{Id: "groupingToMatrix", Options: map[string]any{
-				"rowField": row.title, "columnField": across.title, "valueField": "State", "emptyValue": "null",
+				"rowField": down.title, "columnField": across.title, "valueField": "State", "emptyValue": "null",
 			}},
 			{Id: "calculateField", Options: map[string]any{
 				"mode": "reduceRow", "reduce": map[string]any{"reducer": "max"}, "alias": worstOf,
