@@ -99,9 +99,9 @@ func fabricCounts() []panel {
 			},
 			count{
 				title: "Impaired", text: "not so.",
-				expr:   orZero(allGPUs+" unless on ("+perGPU+") ("+healthyGPUs+") unless on ("+perGPU+") ("+unknownGPUs+")", allGPUs),
-				colour: warning,
-				ways:   []way{toBoard("GPUDirect", "gpudirect")},
+				expr: orZero(allGPUs+" unless on ("+perGPU+") ("+healthyGPUs+") unless on ("+perGPU+") ("+
+					unknownGPUs+")", allGPUs),
+				colour: warning, ways: []way{toBoard("GPUDirect", "gpudirect")},
 			},
 			count{
 				title: "Unknown", text: "the path is unknown, or whether the host is fit. GPUs of hosts that do not answer are not counted.",
