@@ -9,14 +9,24 @@ import (
 	"strings"
 )
 
-// alertTable lists alerts, the most severe first. exporter is the address of theirs in a link. On a phone the first
-// three columns are seen: severity, of what, alert.
-func alertTable(s scope, exporter string, of []column, labelOfDevice column, rest ...column) panel {
-	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " +
-		s.alerts(`severity="info"`)
-	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
+// alertTable lists alerts of some severities, the most severe first. exporter is the address of theirs in a link. On a
+// phone the first three columns are seen: severity, of what, alert.
+func alertTable(of []scope, levels []word, exporter string, where []column, labelOfDevice column,
+	rest ...column,
+) panel {
+	var ranks, times []string
+	for _, s := range of {
+		var names []string
+		for _, l := range levels {
+			ranks = append(ranks, l.value+" * "+s.alerts(`severity="`+l.text+`"`))
+			names = append(names, l.text)
+		}
+		times = append(times, "1000 * "+s.alerts(`severity=~"`+strings.Join(names, "|")+`"`)+
+			" * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE"))
+	}
+	rank, since := strings.Join(ranks, " or "), strings.Join(times, " or ")
 	labels := perAlert
-	for _, c := range slices.Concat(of, rest) {
+	for _, c := range slices.Concat(where, rest) {
 		if c.from != "host" && !slices.Contains(strings.Split(labels, ", "), c.from) {
 			labels += ", " + c.from
 		}
@@ -29,15 +39,15 @@ func alertTable(s scope, exporter string, of []column, labelOfDevice column, res
 		queries: []query{{expr: withMeaning(maxBy(labels, rank))}, {expr: withMeaning(maxBy(labels, since))}},
 		columns: slices.Concat([]column{
 			{from: "A", title: "Severity", words: severities, width: 76},
-		}, of, []column{
+		}, where, []column{
 			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
+			{from: "what", title: "Meaning", words: meanings, width: 335},
 			labelOfDevice,
 			{from: "where", title: "Where", width: 200},
 			{from: "reason", title: "Reason", width: 130},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
-			{from: "what", title: "Meaning", words: meanings, width: 335},
 		}, rest, []column{
 			cluster, job,
 		}),

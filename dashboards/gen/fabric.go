@@ -6,19 +6,21 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 )
 
-// fabricBoard is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation.
-// No panel has a line for each port.
+// fabricBoard is the whole fleet, up to a thousand hosts: what is wrong and what is measured, then what fails next and
+// what differs, in a screen and a half; details are collapsed. No panel has a line for each port.
 func fabricBoard() board {
 	return board{
 		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
 		text:    "Is anything wrong with the RDMA fabric now, and do jobs move data?",
 		choices: []choice{clusters, jobs, allHosts, anyFabricJobs},
 		rows: []row{
-			{"Faults, throughput, alerts", slices.Concat(fabricCounts(), fabricTraffic(), fabricAlerts()), false},
-			{"Links", fabricLinks(), false},
-			{"Congestion", fabricCongestion(), false},
-			{"Optics and GPUs", fabricHardware(), false},
-			{"Exporters, drivers, firmware", fabricVersions(), false},
+			{"Now", slices.Concat(fabricCounts(), []panel{fabricAlerts(), places(), failsNext()}), false},
+			{"Jobs, settings, hosts, pause", slices.Concat([]panel{jobsHit(), drift(), fitOverTime()}, fabricPauses()), false},
+			{"Info alerts", []panel{infoAlerts()}, true},
+			{"Links", fabricLinks(), true},
+			{"GPUs, maintenance, silent hosts", fabricHosts(), true},
+			{"Throughput and congestion", slices.Concat(fabricTraffic(), fabricCongestion()), true},
+			{"Rollouts, versions", fabricVersions(), true},
 		},
 	}
 }
@@ -39,54 +41,6 @@ var shortRates = maxBy(perPort, hosts.of("rdma_port_rate_bytes_per_second")) +
 var lostPorts = "(" + maxBy(perPort, hosts.of("rdma_port_state_id")) + " != 4 and " +
 	maxBy(perPort, hosts.of("rdma_port_was_active")) + " == 1)"
 
-func fabricCounts() []panel {
-	alerts := func(severity string) string {
-		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
-	}
-	targets := "(" + hosts.of("up") + " or " + fabrics.of("up") + ")"
-	fit := hosts.of("instance:rdma_host_fit:state")
-	return []panel{
-		counts("Hosts", "Can hosts take jobs?", 8,
-			count{"Not fit", "an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0).", orZero(fit+" == 0", fit), warning},
-			count{
-				"Unknown", "the exporter or its reads fail, or an alert that drains is pending.",
-				orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), neutral,
-			},
-			count{
-				"To drain",
-				"firing alerts cordon or evict the host (instance:rdma_host_drain:state). `rdma_exporter check --drain` on it lists them.",
-				orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad,
-			},
-		),
-		counts("Alerts and exporters", "Does anything fire, and is everything watched?", 8,
-			count{"Critical", "firing alerts of hosts and fabrics; unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.", alerts("critical"), bad},
-			count{"Warnings", "firing alerts, as before.", alerts("warning"), warning},
-			count{
-				"Exporters down", "targets of the chosen jobs, hosts and fabrics, that do not answer.",
-				orZero(targets+" == 0", targets), bad,
-			},
-		),
-		counts("Links and GPUs", "What does not work as it did or should?", 8,
-			count{
-				"Ports lost",
-				"ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
-				orZero(lostPorts, hosts.of("rdma_port_state_id")), bad,
-			},
-			count{
-				"Links degraded",
-				"ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
-				orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning,
-			},
-			count{
-				"GPUDirect lost",
-				"GPUs whose data is staged through host memory, when sending, receiving or both, although their hardware can do without. GPUs whose path is unknown do not count.",
-				orZero(countBy(perGPU, hosts.of("rdma_gdr_gpu_direct")+" == 0 unless on ("+perGPU+", direction) "+
-					hosts.of("rdma_gdr_gpu_possible")+" == 0"), hosts.of("rdma_gdr_gpu_direct")), warning,
-			},
-		),
-	}
-}
-
 func fabricTraffic() []panel {
 	bits := func(direction string) string {
 		return "8 * sum(" + hosts.rate("rdma_port_"+direction+"_bytes_total") + ")"
@@ -103,18 +57,9 @@ func fabricTraffic() []panel {
 		query{"count(" + busy + ")", "GPUs in use"},
 		query{"count(" + countBy(perHost, hosts.of("rdma_port_rate_bytes_per_second")) + ")", "all with a link"})
 	for _, p := range []*panel{&traffic, &movers} {
-		p.height, p.points = 7, few
+		p.height, p.points, p.list = 9, few, true
 	}
 	return []panel{traffic, movers}
-}
-
-func fabricAlerts() []panel {
-	ofHosts := alertTable(fleet, targetCell, []column{instance}, hca)
-	ofFabrics := alertTable(fabrics, targetCell, []column{fabricAt}, hidden("device"), aGUID)
-	ofFabrics.title, ofFabrics.height = "Alerts of fabrics", 6
-	ofFabrics.noValue = "none firing or pending, no exporter in fabric mode, or its rules are not loaded"
-	ofFabrics.text = "Alerts of exporters in fabric mode, which sweep an InfiniBand subnet. The fabric links to its dashboard, which has the names of switches."
-	return []panel{ofHosts, ofFabrics}
 }
 
 func fabricLinks() []panel {
@@ -156,19 +101,13 @@ func fabricLinks() []panel {
 	}
 }
 
-func fabricCongestion() []panel {
+func fabricPauses() []panel {
 	paused := func(title, text, direction string, limits ...step) panel {
 		of := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
-		p := graph(title, text, "percentunit", 12, query{above("0.001", 10, perHost, atMostAll(of)), hostName})
-		p.max, p.ways, p.points, p.noValue = share, ofHost, few,
+		p := graph(title, text, "percentunit", 8, query{above("0.001", 10, perHost, atMostAll(of)), hostName})
+		p.height, p.max, p.ways, p.points, p.noValue = 8, share, ofHost, few,
 			"none above 0.1% of the time range, or no PFC durations from these drivers"
 		p.colours = thresholds("transparent", limits...)
-		return p
-	}
-	ppm := func(title, text string, limit float64, expr string) panel {
-		p := graph(title, text, "ppm", 12,
-			query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
-		p.ways, p.points, p.colours = ofHost, few, thresholds("transparent", step{limit, warning})
 		return p
 	}
 	return []panel{
@@ -178,6 +117,17 @@ func fabricCongestion() []panel {
 		paused("Hosts that receive pause frames", "Share of the time in which the switch paused the worst port and priority of a host (PFC received), the ten highest. "+
 			"Many hosts at the same time are victims of a source elsewhere. The line is the limit of RDMAPFCStormVictim.",
 			"receive", step{limitPaused, warning}),
+	}
+}
+
+func fabricCongestion() []panel {
+	ppm := func(title, text string, limit float64, expr string) panel {
+		p := graph(title, text, "ppm", 12,
+			query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
+		p.ways, p.points, p.colours = ofHost, few, thresholds("transparent", step{limit, warning})
+		return p
+	}
+	return []panel{
 		ppm("Congestion notifications", "CNPs that a host's RDMA ports received and handled, for each million packets that they sent; the ten highest. The line is one per 100 packets. "+
 			"Hosts that send fewer than 1000 packets a second are left out.", limitCongestion,
 			sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total"))),
@@ -187,30 +137,39 @@ func fabricCongestion() []panel {
 	}
 }
 
-func fabricHardware() []panel {
-	indirect := top(200,
-		countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))))
+func fabricHosts() []panel {
+	indirect := top(200, countBy(perHost+", reason",
+		maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info"))+" and on ("+perGPU+") "+lostDirect))
 	all := indirect + " * 0 + on (" + perHost + ") group_left () " +
 		countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
-	limited := indirect + " * 0 + on (" + perHost + ", reason) group_left () " +
-		countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))+
-			" and on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_possible")+" == 0")
+	down := "(" + hosts.of("up") + " or " + fabrics.of("up") + ") == 0"
 	return []panel{
-		nearestAlarm(hosts, 12, 10, instance, hca),
 		{
-			title: "Hosts without GPUDirect RDMA", unit: "none", width: 12, height: 10, view: table, sort: "GPUs",
+			title: "Hosts that lost GPUDirect", unit: "none", width: 9, height: 9, view: table, sort: "GPUs",
 			noValue: "none, or no GPUs are collected",
-			text: "Hosts with GPUs whose data does not go to a NIC directly, or whose path is unknown, by reason; docs/gpudirect.md explains the reasons and remedies. " +
-				"Hosts all of whose GPUs are direct are left out. By hardware: GPUs whose hardware has no direct path, which is no fault.",
-			queries: []query{{expr: indirect}, {expr: all}, {expr: limited}},
+			text: "Hosts with GPUs whose data is staged through host memory although their hardware can do without, by reason; docs/gpudirect.md explains the reasons and remedies. " +
+				"GPUs without a direct path by hardware are left out.",
+			queries: []query{{expr: indirect}, {expr: all}},
 			columns: []column{
 				instance,
-				{from: "reason", title: "Reason", width: 240},
+				{from: "reason", title: "Reason", width: 190},
 				{from: "A", title: "GPUs", width: 60},
 				{from: "B", title: "of", width: 45},
-				{from: "C", title: "By hardware", width: 110},
 				cluster, job,
 			},
+		},
+		{
+			title: "Targets that do not answer", unit: "none", width: 7, height: 9, view: table, sort: "-Host", noValue: "none",
+			text:    "Targets of the chosen jobs, hosts and fabrics, whose exporter does not answer now. What other panels show of them is from before.",
+			queries: []query{{expr: maxBy(perHost, down)}},
+			columns: []column{instance, cluster, job, hidden("A")},
+		},
+		{
+			title: "Announced maintenance", unit: "none", width: 8, height: 9, view: table, sort: "-Ends", noValue: "none",
+			text: "Hosts whose maintenance is announced (`rdma_exporter maintenance start`) and its end. Alertmanager inhibits their alerts if it has the shipped configuration.",
+			queries: []query{{expr: "1000 * (" + maxBy(perHost, hosts.of("rdma_host_maintenance_end_timestamp_seconds")) +
+				" and on (" + perHost + ") " + hosts.of("rdma_host_maintenance") + " == 1)"}},
+			columns: []column{instance, {from: "A", title: "Ends", unit: "dateTimeFromNow"}, cluster, job},
 		},
 	}
 }
@@ -223,21 +182,8 @@ func fabricVersions() []panel {
 			columns: append(columns, column{from: "A", title: "Number", width: 80}),
 		}
 	}
-	down := "(" + hosts.of("up") + " or " + fabrics.of("up") + ") == 0"
 	return []panel{
-		{
-			title: "Targets that do not answer", unit: "none", width: 12, height: 7, view: table, sort: "Host", noValue: "none",
-			text:    "Targets of the chosen jobs, hosts and fabrics, whose exporter does not answer now. What other panels show of them is from before.",
-			queries: []query{{expr: maxBy(perHost, down)}},
-			columns: []column{instance, cluster, job, {from: "A", title: ""}},
-		},
-		{
-			title: "Announced maintenance", unit: "none", width: 12, height: 7, view: table, sort: "-Ends", noValue: "none",
-			text: "Hosts whose maintenance is announced (`rdma_exporter maintenance start`) and its end. Alertmanager inhibits their alerts if it has the shipped configuration.",
-			queries: []query{{expr: "1000 * (" + maxBy(perHost, hosts.of("rdma_host_maintenance_end_timestamp_seconds")) +
-				" and on (" + perHost + ") " + hosts.of("rdma_host_maintenance") + " == 1)"}},
-			columns: []column{instance, {from: "A", title: "Ends", unit: "dateTimeFromNow"}, cluster, job},
-		},
+		rollouts(),
 		versions("Exporters", "Exporters by version.", "version, revision",
 			maxBy(perHost+", version, revision", hosts.of("rdma_exporter_build_info")),
 			column{from: "version", title: "Version"}, column{from: "revision", title: "Revision"}),

@@ -135,10 +135,18 @@ func gpuHidden() panel {
 }
 
 func gpuUse() []panel {
+	transport := graph("GPUs by transport of their jobs", "GPUs that processes with RDMA devices hold, by transport: gdr goes to the NIC directly, staging through host memory, "+
+		"tcp uses no RDMA, host_only stays within the host.", "none", 12,
+		query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"})
+	transport.states = []word{
+		{"gdr", "", good},
+		{"host_only", "", "light-blue"},
+		{"staging", "", warning},
+		{"tcp", "", bad},
+		{"unknown", "", neutral},
+	}
 	return []panel{
-		graph("GPUs by transport of their jobs", "GPUs that processes with RDMA devices hold, by transport: gdr goes to the NIC directly, staging through host memory, "+
-			"tcp uses no RDMA, host_only stays within the host.", "none", 12,
-			query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"}),
+		transport,
 		graph("Live registrations", "References to the peer memory module, or memory regions that NICs have registered with GPUs, as far as a mechanism exposes them. DMA-BUFs are not counted: 0 does not mean that nothing is direct.", "none", 12,
 			query{
 				highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))),
@@ -218,7 +226,7 @@ func podPorts() []panel {
 				{expr: maxBy(near+", namespace, pod", hosts.of("port:rdma_gpu_pod:ratio")) + " * 0 + on (" + perPort + ") group_left () " + maxBy(perPort, hosts.of("rdma_port_state_id"))},
 			},
 			columns: []column{
-				{from: "B", title: "State", words: portStates, width: 110},
+				{from: "B", title: "State", words: portStates, width: 90},
 				instance, hca, portOf, gpu,
 				{from: "namespace", title: "Namespace"},
 				{from: "pod", title: "Pod"},
@@ -266,9 +274,9 @@ func unlike() panel {
 		columns: []column{
 			instance,
 			{from: "setting", title: "Setting"},
-			{from: "value", title: "Value"},
-			{from: "usual", title: "Peers"},
-			{from: "role", title: "Of"},
+			{from: "value", title: "Value", width: 130},
+			{from: "usual", title: "Peers", width: 130},
+			{from: "role", title: "Of", width: 100},
 			cluster, job, hidden("A"),
 		},
 	}

@@ -60,6 +60,22 @@ func toSwitch(jobLabel, fabric, node string) way {
 	return w
 }
 
+// toPanel returns a link to a panel of the fabric's dashboard alone: its title, which the file has as its number.
+func toPanel(title string) way {
+	return way{
+		title, "/d/rdma-fabric?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
+			"${fabric_job:queryparam}&${__url_time_range}&viewPanel=" + title,
+	}
+}
+
+// toBoard returns a link to another dashboard of the chosen hosts.
+func toBoard(title, name string) way {
+	return way{
+		title, "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
+			"${__url_time_range}",
+	}
+}
+
 // What links in a table are filled with: the cell, and cells of other columns in its row.
 const (
 	cell       = "${__value.raw}"

@@ -14,6 +14,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
 func main() {
@@ -52,9 +54,28 @@ func build() (map[string][]byte, error) {
 		if err := e.Encode(d); err != nil {
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}
-		files[b.name+".json"] = unfolded(out.Bytes())
+		text := out.Bytes()
+		for title, id := range numbers(d.Panels) {
+			text = bytes.ReplaceAll(text, []byte("viewPanel="+title+`"`), fmt.Appendf(nil, `viewPanel=%d"`, id))
+		}
+		files[b.name+".json"] = unfolded(text)
 	}
 	return files, nil
+}
+
+// numbers returns the numbers of panels by their titles.
+func numbers(panels []dashboard.PanelOrRowPanel) map[string]uint32 {
+	out := map[string]uint32{}
+	for _, p := range panels {
+		if p.Panel != nil {
+			out[*p.Panel.Title] = *p.Panel.Id
+		} else {
+			for _, inside := range p.RowPanel.Panels {
+				out[*inside.Title] = *inside.Id
+			}
+		}
+	}
+	return out
 }
 
 // unfolded has a line for each field of a dashboard and for each element of such a field, a panel for example. Fully

@@ -44,6 +44,16 @@ func (p panel) or(noValue string) panel {
 	return p
 }
 
+// rosePause returns the seconds of pause in the time range.
+func rosePause() string {
+	of := func(text, direction string) string {
+		paused := device.of("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)
+		return labelled("counter", text, maxBy(perPort, "increase("+paused+"[$__range])"))
+	}
+	return "round(" + of("seconds of pause sent", "transmit") + " or " +
+		of("seconds of pause received", "receive") + ") > 0"
+}
+
 // ownHost leaves out what the choice of a host makes the same in all rows of a table.
 var ownHost = []column{hidden("cluster"), hidden("job"), hidden("instance")}
 
@@ -53,20 +63,20 @@ func nodeState() []panel {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
 	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
-		"Fit for jobs",
-		"whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
-		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
+		title: "Fit for jobs",
+		text:  "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ")", colour: good,
 	}, count{
-		"Drain",
-		"what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
-		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
+		title: "Drain",
+		text:  "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
+		expr:  "max(" + host.of("instance:rdma_host_drain:state") + ")", colour: bad,
 	})
 	counted.height = 8
 	counted.values = [][]word{
 		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
-	alerts := alertTable(host, "${host}", nil, ownHCA, hidden("instance"))
+	alerts := alertTable([]scope{host}, severities, "${host}", nil, ownHCA, hidden("instance"))
 	alerts.width, alerts.height = 21, 8
 	return []panel{
 		counted,
@@ -82,7 +92,8 @@ func nodeState() []panel {
 			noValue: "none in this time range",
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
 			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters,
-				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
+				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs) +
+				" or " + rosePause()}},
 			columns: append([]column{
 				{from: "counter", title: "Counter", width: 210},
 				{from: "A", title: "Increase", unit: whole, width: 85},

@@ -14,6 +14,7 @@ func optics() board {
 		text:    "Which transceiver or cable fails next?",
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
+			{"Faults", opticsFaults(), false},
 			{"Temperature", []panel{nearestAlarm(devices, 12, 10, instance, hca), opticsMargins()}, false},
 			{"Bit errors", []panel{worstBER(devices), highestBER(devices)}, false},
 			{"Lanes", opticsLanes(), false},
@@ -53,8 +54,8 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 		columns: slices.Concat(where, []column{
 			portOf,
 			{from: "A", title: "Margin", unit: "celsius", colours: nearness, width: 90},
-			{from: "B", title: "Temperature", unit: "celsius", width: 118},
-			{from: "part_number", title: "Part", width: 140},
+			{from: "B", title: "Temperature", unit: "celsius", width: 104},
+			{from: "part_number", title: "Part", width: 130},
 			{from: "vendor", title: "Vendor", width: 85},
 			hidden("netdev"), hidden("C"), cluster, job,
 		}),
@@ -87,10 +88,10 @@ func darkLanes() panel {
 		return labelled("direction", direction, power)
 	}
 	return panel{
-		title: "Lanes without light", unit: "none", width: grid, height: 6, view: table, sort: "Host",
+		title: "Lanes without light", unit: "none", width: 13, height: 7, view: table, sort: "Host",
 		noValue: "none, or no readings of lanes",
 		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
-			"The next panels leave these lanes out.",
+			"The panels below leave these lanes out.",
 		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
 			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},
 		columns: []column{
@@ -101,6 +102,15 @@ func darkLanes() panel {
 			netdev, cluster, job,
 		},
 	}
+}
+
+// opticsFaults are what fails now, before what fails next.
+func opticsFaults() []panel {
+	alerts := alertTable([]scope{hosts + `,alertname=~"RDMATransceiver.+|RDMALinkErrors|RDMALinkWearing"`}, severities,
+		targetCell, []column{instance}, hca)
+	alerts.height = 7
+	alerts.noValue = "no alert on a transceiver or its link, or the rules are not loaded"
+	return []panel{alerts, faulty(), darkLanes()}
 }
 
 func opticsLanes() []panel {
@@ -116,7 +126,6 @@ func opticsLanes() []panel {
 		"Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without light are left out.",
 		"suffix:dBm", lowest(10, perNetdev, minBy(perNetdev, lit("rdma_transceiver_receive_power_dbm"))))
 	return []panel{
-		darkLanes(),
 		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverOutOfRange. "+
 			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB",
 			highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
@@ -197,13 +206,15 @@ func opticsParts() []panel {
 	}
 	return []panel{
 		{
-			title: "Transceivers and cables by part", unit: "none", width: 14, height: 10, view: table, sort: "Number",
+			title: "Transceivers and cables by part", unit: "none", width: grid, height: 10, view: table, sort: "Number",
 			noValue: "none readable",
 			text:    "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
 			queries: []query{
 				{expr: countBy("vendor, part_number", info)},
 				worst("max", maxBy(perNetdev, devices.of("rdma_transceiver_temperature_celsius"))),
-				worst("min", margin(devices)), worst("max", spread("rdma_transceiver_receive_power_dbm")),
+				worst("min", margin(devices)), worst("max", maxBy(perNetdev,
+					labelled("direction", "receive", spread("rdma_transceiver_receive_power_dbm"))+" or "+
+						labelled("direction", "transmit", spread("rdma_transceiver_transmit_power_dbm")))),
 			},
 			columns: []column{
 				{from: "part_number", title: "Part", width: 160},
@@ -214,16 +225,20 @@ func opticsParts() []panel {
 				{from: "vendor", title: "Vendor"},
 			},
 		},
-		{
-			title: "Faulty or unreadable transceivers", unit: "none", width: 10, height: 10, view: table,
-			sort: "-State", noValue: "none",
-			text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
-			queries: []query{{expr: maxBy(perNetdev+", state",
-				devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
-				" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
-			columns: []column{
-				instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job,
-			},
+	}
+}
+
+// faulty lists transceivers that do not work.
+func faulty() panel {
+	return panel{
+		title: "Faulty or unreadable transceivers", unit: "none", width: 11, height: 7, view: table,
+		sort: "-State", noValue: "none",
+		text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
+		queries: []query{{expr: maxBy(perNetdev+", state",
+			devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
+			" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
+		columns: []column{
+			instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job,
 		},
 	}
 }

@@ -37,6 +37,11 @@ type panel struct {
 	points float64                       // most points of a line; 0: one for each pixel
 	steps  []*dashboard.ThresholdsConfig // of the values of each query, where they differ
 	values [][]word                      // what the values of each query mean, where that differs
+	links  [][]way                       // of the values of each query
+	tints  []string                      // colours of the queries of a graph; nil: one of each kind
+	states []word                        // values of the legend with a colour of their own
+	list   bool                          // the legend is a line: all of it is seen
+	whole  bool                          // an axis for counts from 0 to thousands
 }
 
 // query is an expression with the legend of its series.
@@ -107,6 +112,31 @@ type count struct {
 	title, text string
 	expr        string
 	colour      string
+	of          string // of how many; empty: not shown
+	share       bool   // a share in percent, which is well at 100
+	ways        []way
+}
+
+// query returns the count with the number of which it is in its name.
+func (c count) query() query {
+	if c.of == "" {
+		return query{orUnknown(c.expr), c.title}
+	}
+	return query{
+		orUnknown(fmt.Sprintf(`(%s) * on () group_left (of) label_replace(count_values("all", %s), "of", "of $1", "all", "(.*)")`, c.expr, c.of)),
+		c.title + " {{of}}",
+	}
+}
+
+func (c count) colours() *dashboard.ThresholdsConfig {
+	switch {
+	case c.share:
+		return thresholds(neutral, step{100, good})
+	case c.colour == good:
+		return thresholds(neutral, step{0, good})
+	default:
+		return thresholds(neutral, step{0, good}, step{1, c.colour})
+	}
 }
 
 // whole is the unit of counts that may be large: whole numbers, never 1.02 K.
@@ -123,8 +153,12 @@ func counts(title, text string, width uint32, all ...count) panel {
 	}
 	for _, c := range all {
 		p.text += " " + c.title + ": " + c.text
-		p.queries = append(p.queries, query{orUnknown(c.expr), c.title})
-		p.steps = append(p.steps, thresholds(neutral, step{0, good}, step{1, c.colour}))
+		p.queries = append(p.queries, c.query())
+		p.steps = append(p.steps, c.colours())
+		p.links = append(p.links, c.ways)
+		if c.share {
+			p.unit = "percent"
+		}
 	}
 	return p
 }

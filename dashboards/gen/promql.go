@@ -97,7 +97,7 @@ func orZero(expr, there string) string { return "count(" + expr + ") or 0 * coun
 
 // orUnknown is -1 where there is nothing to count or to say: a query without a result has no place among several in one
 // panel.
-func orUnknown(expr string) string { return expr + " or vector(-1)" }
+func orUnknown(expr string) string { return expr + " or on () vector(-1)" }
 
 // withHost adds the host name of each target as the label host: instance has the port of the exporter, too.
 func withHost(expr string) string {
@@ -107,6 +107,11 @@ func withHost(expr string) string {
 // labelled sets a label of all series of an expression.
 func labelled(label, value, expr string) string {
 	return fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, expr, label, value)
+}
+
+// labelledBy sets a label to the value of another where that is not empty.
+func labelledBy(label, from, expr string) string {
+	return fmt.Sprintf(`label_replace(%s, %q, "$1", %q, "(.+)")`, expr, label, from)
 }
 
 // sumOf adds up the rates of several counters, of which drivers have some.

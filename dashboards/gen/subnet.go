@@ -96,39 +96,52 @@ var (
 	aGUID    = column{from: "node_guid", title: "Node GUID", width: 180}
 )
 
+// swept returns a count while the last sweep is not older than RDMAFabricUnseen allows.
+func swept(expr string) string {
+	return "(" + expr + ") and on () (time() - max(" + fabricOf.of("rdma_fabric_sweep_timestamp_seconds") +
+		") < 600 + 2 * max(" + fabricOf.of("rdma_fabric_sweep_interval_seconds") + "))"
+}
+
 func subnetCounts() []panel {
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " +
 		maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
-	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
-		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(chosenGone, links), bad},
+	wrong := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{
-			"Degraded", "links below the rate or width that both ends have enabled.",
-			orZero(ofChosenLinks(degraded), links), warning,
+			title: "Gone", text: "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.",
+			expr: swept(orZero(chosenGone, links)), colour: bad,
 		},
 		count{
-			"Unequal", "links one end of which is set lower than the other, while both support more.",
-			orZero(ofChosenLinks(apart), links), notice,
+			title: "Degraded", text: "links below the rate or width that both ends have enabled.",
+			expr: swept(orZero(ofChosenLinks(degraded), links)), colour: warning,
+		},
+		count{
+			title: "Unequal", text: "links one end of which is set lower than the other, while both support more.",
+			expr: swept(orZero(ofChosenLinks(apart), links)), colour: notice,
 		},
 	)
 	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
-		count{"Unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
 		count{
-			"Unanswered", "requests of the last sweep without an answer.",
-			"sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning,
+			title: "Unreachable", text: "switches of earlier sweeps that the last sweep did not reach.",
+			expr: swept(orZero(unreached, links)), colour: bad,
 		},
 		count{
-			"Managers", "master subnet managers that answer; one is expected.",
-			"max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good,
+			title: "Unanswered", text: "requests of the last sweep without an answer.",
+			expr: swept("sum(" + fabricOf.of("rdma_fabric_unanswered") + ")"), colour: warning,
+		},
+		count{
+			title: "Managers", text: "master subnet managers that answer; one is expected.",
+			expr: swept("max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")"), colour: good,
 		},
 	)
 	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
-	return []panel{faulty, p}
+	return []panel{wrong, p}
 }
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.
 func subnetAlerts() panel {
-	p := alertTable(fabricOf, "${fabric}", []column{atSwitch}, hidden("device"), aGUID, hidden("instance"))
+	p := alertTable([]scope{fabricOf}, severities, "${fabric}", []column{atSwitch}, hidden("device"),
+		aGUID, hidden("instance"))
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
 	for i, q := range p.queries {
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)

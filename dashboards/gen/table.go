@@ -29,7 +29,7 @@ var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
 	job      = column{from: "job", title: "Job", width: 165}
 	instance = column{
-		from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
+		from: "host", title: "Host", width: 175, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
 	}
 	scraped = column{from: "instance", title: "Target", width: 180} // host and port
 	hca     = column{
@@ -45,7 +45,7 @@ var (
 	portOf = column{from: "port", title: "Port", width: 50}
 	netdev = column{from: "netdev", title: "Netdev", width: 120}
 	gpu    = column{from: "gpu", title: "GPU", width: 50}
-	uuid   = column{from: "UUID", title: "UUID", width: 320}
+	uuid   = column{from: "UUID", title: "UUID", width: 150}
 )
 
 // noDevice is the value of rows without a device, whose link chooses all of the host.
@@ -87,12 +87,59 @@ var table = view{
 		}})
 		// By the option of the table, an arrow would hide the title.
 		if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" {
-			b.WithTransformation(dashboard.DataTransformerConfig{
-				Id: "sortBy", Options: map[string]any{"sort": []any{map[string]any{"field": by, "desc": !smallest}}},
-			})
+			b.WithTransformation(sorted(by, !smallest))
 		}
 		return b
 	},
+}
+
+// matrix shows the values of one query as a table: a row for each value of its first column, a column for each of the
+// second, rows with the highest value first. Words are those of cells.
+var matrix = view{
+	format: prometheus.PromQueryFormatTable, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
+		down, across := p.columns[0], p.columns[1]
+		b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).
+			Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"})).
+			Thresholds(builtThresholds{thresholds("transparent")}).
+			OverrideByRegexp(`/^(`+across.title+` .*|No .*|`+worstOf+`)$/`, []dashboard.DynamicConfigValue{
+				{Id: "custom.cellOptions", Value: map[string]any{
+					"type": common.TableCellDisplayModeColorBackground, "mode": "basic",
+				}},
+				{Id: "thresholds", Value: thresholds("transparent")},
+				{Id: "custom.align", Value: "left"},
+				{Id: "custom.width", Value: 66},
+				{Id: "custom.filterable", Value: false},
+				{Id: "noValue", Value: "-"}, // no port
+			}).
+			OverrideByName(down.title+`\`+across.title, down.properties())
+		for _, t := range []dashboard.DataTransformerConfig{
+			{Id: "organize", Options: map[string]any{
+				"excludeByName": map[string]bool{"Time": true}, "indexByName": map[string]int{},
+				"renameByName": map[string]string{down.from: down.title, across.from: across.title, "Value": "State"},
+			}},
+			sorted(across.title, false),
+			{Id: "groupingToMatrix", Options: map[string]any{
+				"rowField": down.title, "columnField": across.title, "valueField": "State", "emptyValue": "null",
+			}},
+			{Id: "calculateField", Options: map[string]any{
+				"mode": "reduceRow", "reduce": map[string]any{"reducer": "max"}, "alias": worstOf,
+			}},
+			sorted(worstOf, true),
+			{Id: "organize", Options: map[string]any{"excludeByName": map[string]bool{worstOf: true}}},
+		} {
+			b.WithTransformation(t)
+		}
+		return b
+	},
+}
+
+// worstOf is the title of the column with the highest value of a row of a matrix.
+const worstOf = "Worst"
+
+func sorted(by string, largest bool) dashboard.DataTransformerConfig {
+	return dashboard.DataTransformerConfig{
+		Id: "sortBy", Options: map[string]any{"sort": []any{map[string]any{"field": by, "desc": largest}}},
+	}
 }
 
 // field returns Grafana's name of a column: the name of a label, or for a value its query if there are several.

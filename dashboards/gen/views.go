@@ -12,7 +12,30 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// lines are values over time. Each query has its colour, its series shades of that.
+// endings are last characters of names, in as many sets as there are colours of lines.
+var endings = []string{"06cio", "17djpu", "28ekqv", "39flrw", "4agmsx", "5bhntyz"}
+
+// hues returns expressions for the series of one query, one for each colour: by the end of the names of host and
+// device, so that neighbours differ, and a series has one colour in all graphs.
+func hues(legend string) (out []string) {
+	for i, end := range endings {
+		switch {
+		case strings.HasPrefix(legend, portName):
+			var both []string
+			for j, of := range endings {
+				both = append(both, `[`+of+`] \S*[`+endings[(i-j+len(endings))%len(endings)]+`]`)
+			}
+			out = append(out, `^\S*(`+strings.Join(both, "|")+`)\/`)
+		case strings.HasPrefix(legend, hostName):
+			out = append(out, `^\S*[`+end+`](\s|$)`)
+		case strings.HasPrefix(legend, short):
+			out = append(out, `^\S*[`+end+`]\/`)
+		}
+	}
+	return out
+}
+
+// lines are values over time. Each query has its colour, its series shades of that; hosts and ports have one each.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
 	// The legend begins with the worst.
 	calc, statistic, low := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(")
@@ -25,6 +48,10 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(statistic).SortDesc(!low)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+	if p.list {
+		b.Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).
+			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull"}).SortBy(statistic).SortDesc(!low))
+	}
 	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)
 	}
@@ -32,6 +59,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		b.Decimals(1)
 	}
 	switch {
+	case p.whole:
+		b.ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionSymlog).Log(10).
+			LinearThreshold(1)).AxisSoftMin(0)
 	case p.decades:
 		b.ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10))
 	case p.unit != "suffix:dBm": // 0 dBm is no end of a scale
@@ -43,10 +73,23 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
+	colour := func(mode dashboard.FieldColorModeId, of string) []dashboard.DynamicConfigValue {
+		return []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": mode, "fixedColor": of}}}
+	}
 	for i := range p.queries {
-		b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{
-			{Id: "color", Value: map[string]any{"mode": dashboard.FieldColorModeIdShades, "fixedColor": kinds[i%len(kinds)]}},
-		})
+		if p.tints != nil {
+			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdFixed, p.tints[i]))
+		} else {
+			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdShades, kinds[i%len(kinds)]))
+		}
+	}
+	if len(p.queries) == 1 {
+		for i, name := range hues(p.queries[0].legend) {
+			b.OverrideByRegexp("/"+name+"/i", colour(dashboard.FieldColorModeIdFixed, kinds[i]))
+		}
+	}
+	for _, w := range p.states {
+		b.OverrideByName(w.value, colour(dashboard.FieldColorModeIdFixed, w.colour))
 	}
 	return b
 }}
@@ -82,6 +125,11 @@ var number = view{
 			ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
 		for i, t := range p.steps {
 			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
+		}
+		for i, ways := range p.links {
+			if ways != nil {
+				b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "links", Value: linksOf(ways...)}})
+			}
 		}
 		for i, words := range p.values {
 			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings(words...)}})

@@ -11,6 +11,7 @@ import (
 const (
 	good    = "blue"
 	notice  = "super-light-orange"
+	remark  = "transparent" // info: no action is urgent
 	warning = "orange"
 	bad     = "dark-red"
 	neutral = "gray"
@@ -82,12 +83,17 @@ var recoveries = []word{
 	{"7", "system reboot", warning},
 }
 
-var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", notice}}
+var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", remark}}
 
 // drains are the values of the label drain.
-var drains = []word{{"evict", "evict", bad}, {"cordon", "cordon", warning}, {"no", "no", "transparent"}}
+var drains = []word{{"evict", "evict", "transparent"}, {"cordon", "cordon", "transparent"}, {"no", "no", "transparent"}}
 
-var alertStates = []word{{"firing", "firing", bad}, {"pending", "pending", notice}}
+var alertStates = []word{{"firing", "firing", "transparent"}, {"pending", "pending", "transparent"}}
+
+// worsts are the worst states of what a cell of a grid stands for. Unknown is worse than info.
+var worsts = []word{
+	{"5", "critical", bad}, {"4", "warning", warning}, {"3", "unknown", neutral}, {"2", "info", remark}, {"1", "ok", good},
+}
 
 var direct = []word{{"1", "direct", good}, {"0", "staged", warning}, {"2", "staged (hardware)", "transparent"}}
 

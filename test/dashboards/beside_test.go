@@ -56,6 +56,11 @@ func between(since time.Time) string {
 	fmt.Fprintf(&b, "port:rdma_link_raw_ber:ratio10m{%s,netdev=\"enp24s0np0\",end=\"own\"} 2e-08\n", link)
 	fmt.Fprintf(&b, "port:rdma_link_raw_ber:warning_limit{%s,end=\"own\"} 2.4e-06\n", link)
 	fmt.Fprintf(&b, "port:rdma_link_fec:info{%s,mode=\"RS(544,514)\"} 1\n", link)
+	// The rules record these of a job on a host that is no replay, of a rollout, and of hours and days.
+	line("rdma:job_fault", link+`,scheduler="slurm",job_id="48121"`, 1)
+	line("rdma:job_symptom", link+`,symptom="port_down",severity="critical"`, 1)
+	line("port:rdma_port_job_share:ratio", link+`,scheduler="slurm",job_id="48121"`, 0)
+	line("kind:rdma_setting:rollout", `kind="k",affects="setting",setting="mtu",role="compute",value="9000",before="1500"`, 1)
 	line("rdma_host_maintenance_end_timestamp_seconds", port, int(since.Unix())+3600)
 	line("rdma_exporter_build_info", `version="1",revision="1",goversion="go1",goarch="amd64"`, 1)
 	return b.String()

@@ -183,7 +183,7 @@ type prometheus struct {
 }
 
 // orUnknown ends a query that has a result in any case.
-const orUnknown = " or vector(-1)"
+const orUnknown = " or on () vector(-1)"
 
 // answers reports whether a query has data: of all hosts, or of one if the dashboard is for one.
 func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
