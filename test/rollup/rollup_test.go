@@ -162,9 +162,9 @@ func start(t *testing.T, fleet, rules, remote, external string, from, to int, fl
 }
 
 // run starts a program, until the end of the test. Its log is that of a test that fails.
-func run(t *testing.T, program string, args ...string) *exec.Cmd {
+func run(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := exec.Command(name, args...)
 	log, err := os.CreateTemp(t.TempDir(), "log")
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
