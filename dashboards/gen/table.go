@@ -39,9 +39,6 @@ var (
 	ownHCA = column{
 		from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)},
 	}
-	fabricAt = column{
-		from: "host", title: "Fabric", width: 150, ways: []way{toSwitch(jobCell, targetCell, ""), toPage(targetCell)},
-	}
 	portOf = column{from: "port", title: "Port", width: 50}
 	netdev = column{from: "netdev", title: "Netdev", width: 120}
 	gpu    = column{from: "gpu", title: "GPU", width: 50}
