@@ -15,6 +15,7 @@ type class struct {
 	hosts func(spec) int  // that it takes; nil: one
 	ports int             // that its host has at least
 	whole bool            // hosts of one rack, the first one included
+	leaf  bool            // hosts of one leaf, any of them
 	alone bool            // no other fault at the same time
 	lasts time.Duration
 	// remembered is for how long rules know that it was there: a link that fails again is told at once. 0: linger.
@@ -68,7 +69,7 @@ func (x *fault) port() *port      { return x.host().ports[x.rail] }
 
 // railOf returns the rail of the fault on its nth host: a part is on any, a switch is of one.
 func (x *fault) railOf(n int) int {
-	if x.whole {
+	if x.whole || x.leaf {
 		return x.rail
 	}
 	return (x.rail + n) % len(x.fleet.host(x.hosts[n]).ports)
@@ -175,7 +176,7 @@ var classes = []*class{
 		want: "warning RDMALinkErrors/.* .*module.*PART.*", also: []string{"warning RDMALinkErrors/.* HOST.*"},
 	},
 	{
-		name: "leaf with errors on ten hosts", lasts: time.Hour, hosts: tenHosts, whole: true, alone: true,
+		name: "leaf with errors on ten hosts", lasts: time.Hour, hosts: tenHosts, leaf: true, alone: true,
 		more: oneAfterTheOther(bad), remembered: day,
 		want: "warning RDMALinkErrors/.* switch LEAF .*", also: []string{"warning RDMALinkErrors/.* HOST PORT .*"},
 	},

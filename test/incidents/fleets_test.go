@@ -48,7 +48,7 @@ var generated = []generatedFleet{
 			cluster: "ib-rails", hosts: 64, ports: fewPorts, layer: infiniBand, fabric: true, gpus: true, jobs: 8, idle: 1,
 			machines: h100, course: training,
 		},
-		1, 5 * time.Minute, 2 * time.Minute, "",
+		1, 5 * time.Minute, time.Minute, "",
 	},
 	{
 		"RoCE, rails",
@@ -56,7 +56,7 @@ var generated = []generatedFleet{
 			cluster: "roce-rails", hosts: 64, ports: fewPorts, layer: ethernet, pfc: true, gpus: true, jobs: 8, idle: 1,
 			machines: h200, course: training,
 		},
-		1, 5 * time.Minute, 2 * time.Minute, "",
+		1, 5 * time.Minute, time.Minute, "",
 	},
 	{
 		"InfiniBand, fat tree of two generations",
@@ -64,7 +64,7 @@ var generated = []generatedFleet{
 			cluster: "ib-tree", hosts: 64, ports: fewPorts, layer: infiniBand, racked: true, fabric: true, gpus: true, jobs: 8,
 			machines: []string{"dgx-h100-ib", "hgx-b200-nvlink-functions-ok"}, course: training,
 		},
-		1, 5 * time.Minute, 2 * time.Minute, "",
+		1, 5 * time.Minute, time.Minute, "",
 	},
 	{
 		"RoCE, fat tree, two pods",
@@ -72,14 +72,14 @@ var generated = []generatedFleet{
 			cluster: "roce-tree", hosts: 64, ports: fewPorts, layer: ethernet, racked: true, pfc: true, gpus: true,
 			jobs: 8, speeds: []float64{1, 0.5}, machines: h200, course: training,
 		},
-		1, 5 * time.Minute, 2 * time.Minute, "",
+		1, 5 * time.Minute, time.Minute, "",
 	},
 	{
 		"RoCE without LLDP",
 		spec{
 			cluster: "blind", hosts: 16, ports: []int{2}, layer: ethernet, blind: true, gpus: true, machines: h200,
 		},
-		1, 5 * time.Minute, 2 * time.Minute, "rail",
+		1, 5 * time.Minute, time.Minute, "rail",
 	},
 	{
 		"RoCE, more than a day",

@@ -67,7 +67,7 @@ func place(source *rand.Rand, s spec, c *class, free func(int) bool) (hosts []in
 	if c.hosts != nil {
 		n = c.hosts(s)
 	}
-	if c.whole {
+	if c.whole || c.leaf && s.racked {
 		from := source.IntN(max(1, s.hosts/rackSize-1)) * rackSize
 		return hostsBetween(from, min(from+n, s.hosts))
 	}
