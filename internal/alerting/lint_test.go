@@ -299,7 +299,9 @@ func linesOf(t *testing.T, files fs.FS, name string) []string {
 
 // onlyOne are the records that take one of several series by topk(1), of series that are the same or of which any will
 // do.
-var onlyOne = []string{"rdma:placed", "rdma:common:ports", "instance:rdma_setting:changed", "instance:rdma_setting:unlike"}
+var onlyOne = []string{
+	"rdma:placed", "rdma:common:ports", "instance:rdma_setting:changed", "instance:rdma_setting:unlike",
+}
 
 // checkPromQL allows the functions of Prometheus 2.42, and ranges that tolerate a few missed rounds at any scrape
 // interval.
