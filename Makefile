@@ -176,11 +176,11 @@ rollup-thanos: build $(BIN)/thanos ## make rollup with Receive, Query and Rule o
 
 # In a copy of its module, whose go.mod replaces others. Without slicelabels the first request by gRPC panics.
 $(BIN)/thanos:
-	rm -rf $(BIN)/thanos-source
-	cp -r "$$($(GO) mod download -json github.com/thanos-io/thanos@v0.42.4 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')" $(BIN)/thanos-source
-	chmod -R u+w $(BIN)/thanos-source
-	cd $(BIN)/thanos-source && CGO_ENABLED=0 $(GO) build -tags slicelabels -o ../thanos ./cmd/thanos
-	rm -rf $(BIN)/thanos-source
+	set -e; source=$$(mktemp -d); \
+	cp -r "$$($(GO) mod download -json github.com/thanos-io/thanos@v0.42.4 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/." $$source; \
+	chmod -R u+w $$source; \
+	(cd $$source && CGO_ENABLED=0 $(GO) build -tags slicelabels -o $(CURDIR)/$@ ./cmd/thanos); \
+	rm -rf $$source
 
 .PHONY: fmt
 fmt: ## format the Go code
