@@ -22,7 +22,11 @@ var (
 		" unless on (" + perGPU + ") " + lostDirect
 )
 
-var fit = hosts.of("instance:rdma_host_fit:state")
+var (
+	fit = hosts.of("instance:rdma_host_fit:state")
+	// unknownHosts may be fit or not.
+	unknownHosts = hosts.of("up") + " unless on (cluster, job, instance) " + fit
+)
 
 // perWorkload are the labels of a job, beside those of its scrape.
 const perWorkload = "scheduler, job_id, namespace, pod"
@@ -31,7 +35,6 @@ func fabricCounts() []panel {
 	alerts := func(severity string) string {
 		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
-	unknownHosts := hosts.of("up") + " unless on (cluster, job, instance) " + fit
 	ports := maxBy(perPort, hosts.of("rdma_port_state_id"))
 	active := ports + " == 4"
 	workloads := func(record string) string { return countBy("cluster, job, "+perWorkload, hosts.of(record)) }
@@ -309,7 +312,7 @@ func fitOverTime() panel {
 		query{orZero(fit+" == 1", fit), "fit"},
 		query{orZero(fit+" == 0", fit), "not fit"},
 		query{orZero(drained+" > 0", drained), "to drain"},
-		query{orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), "unknown"})
+		query{orZero(unknownHosts, hosts.of("up")), "unknown"})
 	p.height, p.points, p.whole, p.list, p.tints = 8, few, true, true, []string{good, warning, bad, neutral}
 	p.noValue = "unknown: the rules are not loaded"
 	return p

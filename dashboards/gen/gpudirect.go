@@ -189,7 +189,7 @@ func gpuJobs() panel {
 
 // portWorkloads lists the ports that workloads use: first those that are not ACTIVE.
 func portWorkloads() panel {
-	of := perPort + ", scheduler, job_id, namespace, pod"
+	of := perPort + ", " + perWorkload
 	state := maxBy(perPort, hosts.of("rdma_port_state_id"))
 	worst := bottom(400, state+" and on ("+perPort+") "+maxBy(perPort, hosts.of("rdma_port_job_info")))
 	return panel{
