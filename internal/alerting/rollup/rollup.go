@@ -80,28 +80,24 @@ type Series struct {
 }
 
 // Read returns what the rules of files record and read.
-func Read(texts [][]byte) (recorded map[string][]string, rules []Names, _ error) {
+func Read(texts [][]byte) (rules []Names, _ error) {
 	p := parser.NewParser(parser.Options{})
-	recorded = map[string][]string{} // the groups of a name
 	for _, text := range texts {
 		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, p, slog.New(slog.DiscardHandler))
 		if len(errs) > 0 {
-			return nil, nil, fmt.Errorf("read rules: %w", errors.Join(errs...))
+			return nil, fmt.Errorf("read rules: %w", errors.Join(errs...))
 		}
 		for _, g := range groups.Groups {
 			for _, r := range g.Rules {
 				reads, err := readsOf(p, r)
 				if err != nil {
-					return nil, nil, fmt.Errorf("read rule %s%s: %w", r.Record, r.Alert, err)
+					return nil, fmt.Errorf("read rule %s%s: %w", r.Record, r.Alert, err)
 				}
 				rules = append(rules, Names{g.Name, r.Record + r.Alert, reads, g.Interval})
-				if r.Record != "" {
-					recorded[r.Record] = append(recorded[r.Record], g.Name)
-				}
 			}
 		}
 	}
-	return recorded, rules, nil
+	return rules, nil
 }
 
 // query is an expression of a text of an alert, with verbs of printf for the values of labels.
@@ -132,7 +128,7 @@ func readsOf(p parser.Parser, r rulefmt.Rule) ([]string, error) {
 
 // Travelling returns the series that rules of leaves record and global rules read.
 func Travelling(texts [][]byte) ([]Series, error) {
-	_, rules, err := Read(texts)
+	rules, err := Read(texts)
 	if err != nil {
 		return nil, err
 	}

@@ -142,11 +142,11 @@ func (r *Rules) Run(_ context.Context, _ *machine.Config, std command.Streams) (
 // half returns the files of a leaf, or of the global Prometheus.
 func (r *Rules) half(files []command.File) (out []command.File, _ error) {
 	if r.set == setGlobal {
-		names, err := rollup.Travelling(textsOf(files))
+		travel, err := rollup.Travelling(textsOf(files))
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, command.File{Name: "merge.rules.yml", Text: rollup.Merge(names)})
+		out = append(out, command.File{Name: "merge.rules.yml", Text: rollup.Merge(travel)})
 	}
 	for _, f := range files {
 		if f.Name != tune.ThresholdsFile { // which both need
