@@ -47,7 +47,7 @@ var layers = [][]string{
 	{"internal/host/source", "internal/host/own"},
 	{"internal/host/access", "internal/host/dcb"},
 	{"internal/nccl"},
-	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
+	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/peers", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
 	{"internal/snapshot/accel", "internal/snapshot/hostdata"},
 	{"internal/snapshot/wire"},
 	{"internal/mad/perf", "internal/transceiver", "internal/transceiver/dump"},

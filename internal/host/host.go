@@ -216,6 +216,9 @@ type RDMA interface {
 	// qps also RDMA_NLDEV_CMD_RES_QP_GET, which queries the driver for each queue pair: only for drivers that answer from
 	// memory.
 	Holders(ctx context.Context, device string, qps bool) ([]RDMAHolder, error)
+	// QueuePairs is RDMA_NLDEV_CMD_RES_QP_GET: those of a device with a peer (RC, UC, XRC), in RTR, RTS or ERR. The driver
+	// is queried for each queue pair of the device: mlx5 sends a firmware command. PIDs are those of Holders.
+	QueuePairs(ctx context.Context, device string) ([]accel.QueuePair, error)
 }
 
 // RDMAPort is the answer to PORT_GET; nil: not sent by the kernel.

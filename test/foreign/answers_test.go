@@ -174,6 +174,10 @@ func (x rdma) Holders(ctx context.Context, device string, qps bool) ([]host.RDMA
 	return spoil[[]host.RDMAHolder](x.m, "RDMA.Holders")(x.of.Holders(ctx, device, qps))
 }
 
+func (x rdma) QueuePairs(ctx context.Context, device string) ([]accel.QueuePair, error) {
+	return spoil[[]accel.QueuePair](x.m, "RDMA.QueuePairs")(x.of.QueuePairs(ctx, device))
+}
+
 type ethtool struct {
 	of host.Ethtool
 	m  *marks
@@ -287,6 +291,10 @@ func (x tracer) Trace(ctx context.Context) error { return x.of.Trace(ctx) }
 
 func (x tracer) Traced(ctx context.Context) (accel.Trace, error) {
 	return spoil[accel.Trace](x.m, "Tracer.Traced")(x.of.Traced(ctx))
+}
+
+func (x tracer) Pairs(ctx context.Context, after uint64) (accel.Pairs, error) {
+	return spoil[accel.Pairs](x.m, "Tracer.Pairs")(x.of.Pairs(ctx, after))
 }
 
 func (x tracer) MayTrace() bool { return x.of.MayTrace() }

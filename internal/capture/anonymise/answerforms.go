@@ -40,6 +40,8 @@ var answerKinds = []answerKind{
 	kindOf[answer.LauncherSearch](answer.LaunchersPath),
 	kindOf[host.KernelLogReading](answer.KernelLogPath),
 	kindOf[accel.Trace](answer.TracePath),
+	kindOf[accel.Pairs](answer.PairsPath),
+	kindOf[[]accel.QueuePair](`rdma/[^/]+/pairs`),
 }
 
 type answerKind struct {
@@ -193,6 +195,11 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"AsyncTotal.Kind":        word,
 		"AsyncEvent.Device":      name,
 		"AsyncEvent.Kind":        word,
+		"PairEvent.Kind":         word,
+		"PairEvent.Device":       name,
+		"PairEvent.Command":      knownCommand,
+		"PairEvent.Peer":         shaped(gid + `|lid:[0-9]{1,10}`),
+		"PairEvent.Event":        word,
 	}
 })
 

@@ -153,6 +153,20 @@ func eachPID(e capture.Entry, to func(int) int) capture.Entry {
 		})
 	case e.Path == answer.TracePath:
 		return withPIDs(e, to, tracedPIDs)
+	case e.Path == answer.PairsPath:
+		return withPIDs(e, to, func(p *accel.Pairs) (pids []*int) {
+			for i := range p.Events {
+				pids = append(pids, &p.Events[i].PID)
+			}
+			return pids
+		})
+	case strings.HasPrefix(e.Path, "rdma/") && strings.HasSuffix(e.Path, "/pairs"):
+		return withPIDs(e, to, func(pairs *[]accel.QueuePair) (pids []*int) {
+			for i := range *pairs {
+				pids = append(pids, &(*pairs)[i].PID)
+			}
+			return pids
+		})
 	}
 	return e
 }

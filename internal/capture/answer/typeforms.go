@@ -336,6 +336,30 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Kind   kind
 			PID    pid
 			Job    -`,
+		reflect.TypeFor[accel.Pairs](): `
+			Since  age
+			Lost   lost
+			Events pair_`,
+		reflect.TypeFor[accel.PairEvent](): `
+			Seq     ,name
+			At      age
+			Kind    kind
+			Device  device
+			Port    port
+			QPN     qpn
+			PID     pid
+			Command command,escaped
+			PeerQPN peer_qpn
+			Peer    peer
+			RoCE    roce
+			Errno   errno
+			Event   event`,
+		reflect.TypeFor[accel.QueuePair](): `
+			QPN     ,name
+			PeerQPN peer
+			Port    port
+			PID     pid
+			State   state`,
 	}
 })
 

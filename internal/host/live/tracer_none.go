@@ -34,5 +34,8 @@ func (noTracer) Trace(context.Context) error { return errNoEBPF }
 // Traced returns errNoEBPF.
 func (noTracer) Traced(context.Context) (accel.Trace, error) { return accel.Trace{}, errNoEBPF }
 
+// Pairs returns errNoEBPF.
+func (noTracer) Pairs(context.Context, uint64) (accel.Pairs, error) { return accel.Pairs{}, errNoEBPF }
+
 // MayTrace reports false, so that nothing is asked of it unless the configuration demands it.
 func (noTracer) MayTrace() bool { return false }
