@@ -48,7 +48,7 @@ var layers = [][]string{
 	{"internal/host/access", "internal/host/dcb"},
 	{"internal/nccl"},
 	{"internal/kernellog", "internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/peers", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
-	{"internal/snapshot/accel", "internal/snapshot/hostdata"},
+	{"internal/snapshot/accel", "internal/snapshot/hostdata", "internal/snapshot/qp"},
 	{"internal/snapshot/wire"},
 	{"internal/mad/perf", "internal/transceiver", "internal/transceiver/dump"},
 	{"internal/lazy", "internal/words"},

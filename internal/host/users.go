@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // Processes finds the processes that use RDMA devices.
@@ -46,9 +47,9 @@ type Tracer interface {
 	Trace(ctx context.Context) error
 	// Traced is what has been seen. The error is ErrNotTracing while no programs are attached, or that of the last Trace.
 	Traced(ctx context.Context) (accel.Trace, error)
-	// Pairs is what has been seen of queue pairs, with the events after one by its number; the latest 32,768 are kept. The
-	// errors are those of Traced.
-	Pairs(ctx context.Context, after uint64) (accel.Pairs, error)
+	// Pairs is what has been seen of queue pairs, with the events after one by its number; the latest 32,768 are kept.
+	// The errors are those of Traced.
+	Pairs(ctx context.Context, after uint64) (qp.Pairs, error)
 	// MayTrace reports whether this process has the capabilities that Trace requires.
 	MayTrace() bool
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // unreachable are the errors of a move to RTR that are about the peer: no route to its address, or no neighbour that
@@ -68,7 +68,7 @@ func (t *Table) Count(device string, port int, value uint64, at time.Time) {
 }
 
 // blame finds the queue pairs in ERR that no process put there, on ports with a rise.
-func (t *Table) blame(device string, found []accel.QueuePair, now time.Time) {
+func (t *Table) blame(device string, found []qp.QueuePair, now time.Time) {
 	explained := map[portID]bool{}
 	for _, q := range found {
 		p := t.pairs[pairID{device, q.QPN}]
@@ -79,7 +79,7 @@ func (t *Table) blame(device string, found []accel.QueuePair, now time.Time) {
 		at := portID{device, p.port}
 		if r := t.rises[at]; r != nil && !r.listed {
 			explained[at] = true
-			t.lose(p.lost(device, accel.LostProbably), now)
+			t.lose(p.lost(device, qp.LostProbably), now)
 		}
 	}
 	for id, r := range t.rises {
@@ -103,7 +103,7 @@ func (t *Table) Judge(now time.Time) {
 		t.ends = slices.DeleteFunc(t.ends, func(e ending) bool {
 			of := e.of.device == id.device && e.port == id.port && !e.at.Before(r.from) && !e.at.After(r.to.Add(endsAfter))
 			if of {
-				t.lose(e.lost(id.device, accel.LostCandidate), e.at)
+				t.lose(e.lost(id.device, qp.LostCandidate), e.at)
 			}
 			return of
 		})
@@ -118,15 +118,15 @@ func (t *Table) Judge(now time.Time) {
 	t.ends = slices.Delete(t.ends, 0, kept)
 }
 
-func (p *pair) lost(device, certainty string) accel.LostPeer {
-	return accel.LostPeer{
+func (p *pair) lost(device, certainty string) qp.LostPeer {
+	return qp.LostPeer{
 		Device: device, Port: p.port, Peer: p.peer, Certainty: certainty, PID: p.pid, Command: p.command,
 	}
 }
 
 // lose counts a loss. Beyond the limit the peer that was lost longest ago is left out.
-func (t *Table) lose(one accel.LostPeer, at time.Time) {
-	i := slices.IndexFunc(t.lost, func(l accel.LostPeer) bool {
+func (t *Table) lose(one qp.LostPeer, at time.Time) {
+	i := slices.IndexFunc(t.lost, func(l qp.LostPeer) bool {
 		return l.Device == one.Device && l.Port == one.Port && l.Peer == one.Peer && l.Certainty == one.Certainty
 	})
 	if i >= 0 {

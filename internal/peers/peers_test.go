@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // base is when the programs were attached.
 var base = time.Date(2026, 11, 30, 14, 0, 0, 0, time.UTC)
 
 const (
-	device = "mlx5_3"
-	near   = "0000:0000:0000:0000:0000:ffff:0a00:0011"
-	far    = "0000:0000:0000:0000:0000:ffff:0a00:0012"
+	nic  = "mlx5_3"
+	near = "0000:0000:0000:0000:0000:ffff:0a00:0011"
+	far  = "0000:0000:0000:0000:0000:ffff:0a00:0012"
 )
 
 // course is events, counters and lists of one device with one port, each at a time in seconds.
@@ -26,35 +26,35 @@ type course struct {
 	table  *Table
 	seq    uint64
 	since  time.Time
-	queues map[uint32]accel.QueuePair // what RDMA netlink lists
+	queues map[uint32]qp.QueuePair // what RDMA netlink lists
 	lists  int
-	events []accel.PairEvent
+	events []qp.PairEvent
 }
 
 func newCourse(t *testing.T) *course {
-	c := &course{t: t, table: New(), since: base, queues: map[uint32]accel.QueuePair{}}
+	c := &course{t: t, table: New(), since: base, queues: map[uint32]qp.QueuePair{}}
 	c.round(0, 0)
 	return c
 }
 
-func at(s float64) time.Time { return base.Add(time.Duration(s * float64(time.Second))) }
+func when(s float64) time.Time { return base.Add(time.Duration(s * float64(time.Second))) }
 
-func (c *course) event(s float64, e accel.PairEvent) {
+func (c *course) event(s float64, e qp.PairEvent) {
 	c.seq++
-	e.Seq, e.At, e.Device, e.PID = c.seq, at(s), device, 4711
+	e.Seq, e.At, e.Device, e.PID = c.seq, when(s), nic, 4711
 	c.events = append(c.events, e)
 }
 
 func (c *course) connect(s float64, number uint32, peer string) {
-	c.event(s, accel.PairEvent{
-		Kind: accel.PairConnected, Port: 1, QPN: number, Peer: peer, PeerQPN: number + 100, RoCE: true, Command: "python3",
+	c.event(s, qp.PairEvent{
+		Kind: qp.PairConnected, Port: 1, QPN: number, Peer: peer, PeerQPN: number + 100, RoCE: true, Command: "python3",
 	})
-	c.queues[number] = accel.QueuePair{QPN: number, PeerQPN: number + 100, Port: 1, PID: 4711, State: 3}
+	c.queues[number] = qp.QueuePair{QPN: number, PeerQPN: number + 100, Port: 1, PID: 4711, State: 3}
 }
 
 func (c *course) refuse(s float64, peer string, roce bool, errno int) {
-	c.event(s, accel.PairEvent{
-		Kind: accel.PairRefused, Port: 1, QPN: 9, Peer: peer, RoCE: roce, Errno: errno, Command: "python3",
+	c.event(s, qp.PairEvent{
+		Kind: qp.PairRefused, Port: 1, QPN: 9, Peer: peer, RoCE: roce, Errno: errno, Command: "python3",
 	})
 }
 
@@ -68,28 +68,28 @@ func (c *course) fail(number uint32) {
 // put puts it there by its process.
 func (c *course) put(s float64, number uint32) {
 	c.fail(number)
-	c.event(s, accel.PairEvent{Kind: accel.PairError, QPN: number})
+	c.event(s, qp.PairEvent{Kind: qp.PairError, QPN: number})
 }
 
 func (c *course) end(s float64, number uint32) {
-	c.event(s, accel.PairEvent{Kind: accel.PairEnded, QPN: number})
+	c.event(s, qp.PairEvent{Kind: qp.PairEnded, QPN: number})
 	delete(c.queues, number)
 }
 
 // round is a round of the exporter: the counter of exceeded retries has a value.
 func (c *course) round(s float64, exceeded uint64) {
-	c.table.Take(&accel.Pairs{Since: c.since, Events: c.events})
+	c.table.Take(&qp.Pairs{Since: c.since, Events: c.events})
 	c.events = nil
-	c.table.Count(device, 1, exceeded, at(s))
-	if c.table.Wants(device, at(s)) {
+	c.table.Count(nic, 1, exceeded, when(s))
+	if c.table.Wants(nic, when(s)) {
 		c.lists++
-		var found []accel.QueuePair
+		var found []qp.QueuePair
 		for _, q := range c.queues {
 			found = append(found, q)
 		}
-		c.table.List(device, found, at(s))
+		c.table.List(nic, found, when(s))
 	}
-	c.table.Judge(at(s))
+	c.table.Judge(when(s))
 }
 
 // lost expects the lost peers, each "PEER CERTAINTY PAIRS" with the last group of the peer's address.
@@ -108,7 +108,7 @@ func (c *course) lost(want ...string) {
 func (c *course) known(known, connected, peers int) {
 	c.t.Helper()
 	got := c.table.Sum().Ports
-	want := []accel.PeersOfPort{{Device: device, Port: 1, Known: known, Connected: &connected, Peers: peers}}
+	want := []qp.PeersOfPort{{Device: nic, Port: 1, Known: known, Connected: &connected, Peers: peers}}
 	if !reflect.DeepEqual(got, want) {
 		b, _ := json.Marshal(got)
 		c.t.Errorf("%s, want %d of %d, %d peers", b, known, connected, peers)
@@ -145,8 +145,8 @@ func TestRefusedIsTold(t *testing.T) {
 	c.refuse(1, near, true, etimedout)
 	c.refuse(3, near, true, ehostunreach)
 	c.round(4, 0)
-	want := accel.LostPeer{
-		Device: device, Port: 1, Peer: near, Certainty: accel.LostExactly, Pairs: 2, First: at(1), Last: at(3),
+	want := qp.LostPeer{
+		Device: nic, Port: 1, Peer: near, Certainty: qp.LostExactly, Pairs: 2, First: when(1), Last: when(3),
 		Errno: ehostunreach, PID: 4711, Command: "python3",
 	}
 	if got := c.table.Sum().Lost; len(got) != 1 || got[0] != want {
@@ -220,12 +220,12 @@ func TestCourses(t *testing.T) {
 		}, nil},
 		"fatal event": {func(c *course) {
 			c.fail(1)
-			c.event(10, accel.PairEvent{Kind: accel.PairEvented, QPN: 1, Event: "qp_access_error"})
+			c.event(10, qp.PairEvent{Kind: qp.PairEvented, QPN: 1, Event: "qp_access_error"})
 			c.round(15, 1)
 		}, nil},
 		"in ERR before the rise": {func(c *course) {
 			c.fail(1)
-			c.since = at(10) // a loss of events: a list without a rise
+			c.since = when(10) // a loss of events: a list without a rise
 			c.round(45, 0)
 			c.round(90, 1)
 		}, nil},
@@ -298,7 +298,7 @@ func (c *course) restarted(s float64) *course {
 	if err := json.Unmarshal(b, &kept); err != nil {
 		c.t.Fatal(err)
 	}
-	next := &course{t: c.t, table: New(), since: at(s), queues: c.queues}
+	next := &course{t: c.t, table: New(), since: when(s), queues: c.queues}
 	next.table.Absorb(kept)
 	return next
 }
@@ -309,10 +309,10 @@ func TestRestart(t *testing.T) {
 		c.connect(1, n+1, near)
 	}
 	c.round(2, 0)
-	delete(c.queues, 1)                                                                 // ended between the two runs
-	c.queues[2] = accel.QueuePair{QPN: 2, PeerQPN: 77, Port: 1, PID: 4711, State: 3}    // another peer
-	c.queues[3] = accel.QueuePair{QPN: 3, PeerQPN: 103, Port: 1, PID: 4712, State: 3}   // another process
-	c.queues[50] = accel.QueuePair{QPN: 50, PeerQPN: 150, Port: 1, PID: 4711, State: 3} // a new one
+	delete(c.queues, 1)                                                              // ended between the two runs
+	c.queues[2] = qp.QueuePair{QPN: 2, PeerQPN: 77, Port: 1, PID: 4711, State: 3}    // another peer
+	c.queues[3] = qp.QueuePair{QPN: 3, PeerQPN: 103, Port: 1, PID: 4712, State: 3}   // another process
+	c.queues[50] = qp.QueuePair{QPN: 50, PeerQPN: 150, Port: 1, PID: 4711, State: 3} // a new one
 	c = c.restarted(10)
 	c.round(11, 0)
 	c.known(3, 6, 1)
@@ -330,9 +330,9 @@ func TestRestartWithoutList(t *testing.T) {
 	c.connect(1, 1, near)
 	c.round(2, 0)
 	c = c.restarted(10)
-	c.table.Take(&accel.Pairs{Since: at(10)})
-	c.table.Count(device, 1, 0, at(11))
-	c.table.NotListed(device, at(11))
+	c.table.Take(&qp.Pairs{Since: when(10)})
+	c.table.Count(nic, 1, 0, when(11))
+	c.table.NotListed(nic, when(11))
 	if got := c.table.Sum().Ports; len(got) != 1 || got[0].Known != 0 || got[0].Connected != nil {
 		t.Errorf("%+v", got)
 	}
@@ -344,7 +344,7 @@ func TestStateOfLateDirectory(t *testing.T) {
 	c.connect(1, 1, near)
 	c.round(2, 0)
 	kept := c.table.Data()
-	next := &course{t: t, table: New(), since: at(10), queues: c.queues}
+	next := &course{t: t, table: New(), since: when(10), queues: c.queues}
 	next.round(11, 0)
 	next.known(0, 1, 0)
 	next.table.Absorb(kept)
@@ -359,7 +359,7 @@ func TestLostEvents(t *testing.T) {
 	c.connect(1, 2, near)
 	c.round(2, 0)
 	delete(c.queues, 1)
-	c.queues[3] = accel.QueuePair{QPN: 3, PeerQPN: 103, Port: 1, PID: 4711, State: 3}
+	c.queues[3] = qp.QueuePair{QPN: 3, PeerQPN: 103, Port: 1, PID: 4711, State: 3}
 	c.seq += 1000
 	c.connect(40, 4, far)
 	c.round(45, 0)
@@ -384,14 +384,14 @@ func TestManyPairs(t *testing.T) {
 		t.Errorf("%d entries left", n)
 	}
 	for i := range uint32(maxPairs + 10) {
-		c.event(201, accel.PairEvent{Kind: accel.PairConnected, Port: 1, QPN: i + 1, Peer: near})
+		c.event(201, qp.PairEvent{Kind: qp.PairConnected, Port: 1, QPN: i + 1, Peer: near})
 	}
 	c.round(202, 0)
 	if s := c.table.Sum(); s.Dropped != 10 || s.Ports[0].Known != maxPairs {
 		t.Errorf("%d dropped, %d known", s.Dropped, s.Ports[0].Known)
 	}
 	for i := range uint32(maxPairs + 10) {
-		c.event(203, accel.PairEvent{Kind: accel.PairEnded, QPN: i + 1})
+		c.event(203, qp.PairEvent{Kind: qp.PairEnded, QPN: i + 1})
 	}
 	c.round(204, 0)
 	if n := len(c.table.ends); n > maxPairs {

@@ -9,12 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // Limits of a table. A host of eight GPUs has some thousand connected queue pairs.
 const (
-	maxPairs = 1 << 16 // whose peer is known; the same again of those whose peer is not, of those of an earlier run, and of ends
+	// maxPairs limits those whose peer is known; and those whose peer is not, those of an earlier run, and ends.
+	maxPairs = 1 << 16
 	maxLost  = 64
 )
 
@@ -22,7 +23,7 @@ const (
 type Table struct {
 	mu      sync.Mutex
 	seq     uint64    // of the last event
-	since   time.Time // accel.Pairs.Since of the last reading
+	since   time.Time // qp.Pairs.Since of the last reading
 	epoch   int       // counts gaps in the events
 	listed  map[string]listing
 	pairs   map[pairID]*pair
@@ -31,7 +32,7 @@ type Table struct {
 	ends    []ending         // the oldest first
 	ports   map[portID]counter
 	rises   map[portID]*rise
-	lost    []accel.LostPeer
+	lost    []qp.LostPeer
 	dropped uint64
 	changed chan struct{}
 }
@@ -88,7 +89,7 @@ func (t *Table) Last() uint64 {
 }
 
 // Take takes up a reading of the programs.
-func (t *Table) Take(r *accel.Pairs) {
+func (t *Table) Take(r *qp.Pairs) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	skipped := len(r.Events) > 0 && r.Events[0].Seq > t.seq+1
@@ -120,30 +121,30 @@ func (t *Table) begin() {
 }
 
 // add takes up an event.
-func (t *Table) add(e *accel.PairEvent) {
+func (t *Table) add(e *qp.PairEvent) {
 	id := pairID{e.Device, e.QPN}
 	switch e.Kind {
-	case accel.PairConnected:
+	case qp.PairConnected:
 		t.forget(id)
 		if len(t.pairs) >= maxPairs {
 			t.dropped++
 			return
 		}
 		t.pairs[id] = &pair{port: e.Port, peer: e.Peer, number: e.PeerQPN, pid: e.PID, command: e.Command}
-	case accel.PairRefused:
+	case qp.PairRefused:
 		if e.RoCE && unreachable[e.Errno] {
-			t.lose(accel.LostPeer{
-				Device: e.Device, Port: e.Port, Peer: e.Peer, Certainty: accel.LostExactly,
+			t.lose(qp.LostPeer{
+				Device: e.Device, Port: e.Port, Peer: e.Peer, Certainty: qp.LostExactly,
 				Errno: e.Errno, PID: e.PID, Command: e.Command,
 			}, e.At)
 		}
-	case accel.PairError:
+	case qp.PairError:
 		t.exclude(id)
-	case accel.PairEvented:
+	case qp.PairEvented:
 		if fatal[e.Event] {
 			t.exclude(id)
 		}
-	case accel.PairEnded:
+	case qp.PairEnded:
 		if p := t.pairs[id]; p != nil && !p.excluded {
 			t.ends = append(t.ends, ending{id, *p, e.At})
 			if len(t.ends) > maxPairs {
@@ -220,7 +221,7 @@ func (t *Table) NotListed(device string, now time.Time) {
 }
 
 // List takes up the queue pairs of a device as listed after the last reading of the programs.
-func (t *Table) List(device string, found []accel.QueuePair, now time.Time) {
+func (t *Table) List(device string, found []qp.QueuePair, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last := t.listed[device]
@@ -233,7 +234,7 @@ func (t *Table) List(device string, found []accel.QueuePair, now time.Time) {
 }
 
 // confirm adopts what was connected before the gap and is the same still.
-func (t *Table) confirm(device string, found []accel.QueuePair) {
+func (t *Table) confirm(device string, found []qp.QueuePair) {
 	for _, q := range found {
 		id := pairID{device, q.QPN}
 		p := t.pairs[id]
@@ -254,9 +255,9 @@ func (t *Table) confirm(device string, found []accel.QueuePair) {
 	maps.DeleteFunc(t.saved, func(id pairID, _ *pair) bool { return id.device == device })
 }
 
-// is reports whether a listed queue pair has the same peer and process. The kernel does not list the peer's number of XRC
-// queue pairs.
-func (p *pair) is(q *accel.QueuePair) bool {
+// is reports whether a listed queue pair has the same peer and process. The kernel does not list the number of an XRC
+// peer.
+func (p *pair) is(q *qp.QueuePair) bool {
 	return p.pid == q.PID && (q.PeerQPN == 0 || p.number == q.PeerQPN) && (q.Port == 0 || p.port == q.Port)
 }
 
@@ -273,7 +274,7 @@ func (t *Table) Retain(devices []string) {
 }
 
 // Sum returns the sums of all ports with queue pairs, and the lost peers.
-func (t *Table) Sum() *accel.Peers {
+func (t *Table) Sum() *qp.Peers {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	type sum struct {
@@ -300,18 +301,18 @@ func (t *Table) Sum() *accel.Peers {
 	for id, port := range t.older {
 		of(id.device, port).connected++
 	}
-	out := &accel.Peers{Lost: slices.Clone(t.lost), Dropped: t.dropped}
+	out := &qp.Peers{Lost: slices.Clone(t.lost), Dropped: t.dropped}
 	for id, s := range sums {
-		one := accel.PeersOfPort{Device: id.device, Port: id.port, Known: s.known, Peers: len(s.peers)}
+		one := qp.PeersOfPort{Device: id.device, Port: id.port, Known: s.known, Peers: len(s.peers)}
 		if last := t.listed[id.device]; last.ok && last.epoch == t.epoch {
 			one.Connected = &s.connected
 		}
 		out.Ports = append(out.Ports, one)
 	}
-	slices.SortFunc(out.Ports, func(a, b accel.PeersOfPort) int {
+	slices.SortFunc(out.Ports, func(a, b qp.PeersOfPort) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), a.Port-b.Port)
 	})
-	slices.SortFunc(out.Lost, func(a, b accel.LostPeer) int {
+	slices.SortFunc(out.Lost, func(a, b qp.LostPeer) int {
 		return cmp.Or(cmp.Compare(a.Device, b.Device), a.Port-b.Port, cmp.Compare(a.Peer, b.Peer),
 			cmp.Compare(a.Certainty, b.Certainty))
 	})

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // answerKinds are the recorded answers. Their texts have a rule for each field, in fieldRules.
@@ -40,8 +41,8 @@ var answerKinds = []answerKind{
 	kindOf[answer.LauncherSearch](answer.LaunchersPath),
 	kindOf[host.KernelLogReading](answer.KernelLogPath),
 	kindOf[accel.Trace](answer.TracePath),
-	kindOf[accel.Pairs](answer.PairsPath),
-	kindOf[[]accel.QueuePair](`rdma/[^/]+/pairs`),
+	kindOf[qp.Pairs](answer.PairsPath),
+	kindOf[[]qp.QueuePair](`rdma/[^/]+/pairs`),
 }
 
 type answerKind struct {

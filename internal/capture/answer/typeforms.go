@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 	"rdma_exporter/internal/snapshot/wire"
 )
 
@@ -336,11 +337,11 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Kind   kind
 			PID    pid
 			Job    -`,
-		reflect.TypeFor[accel.Pairs](): `
+		reflect.TypeFor[qp.Pairs](): `
 			Since  age
 			Lost   lost
 			Events pair_`,
-		reflect.TypeFor[accel.PairEvent](): `
+		reflect.TypeFor[qp.PairEvent](): `
 			Seq     ,name
 			At      age
 			Kind    kind
@@ -354,7 +355,7 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			RoCE    roce
 			Errno   errno
 			Event   event`,
-		reflect.TypeFor[accel.QueuePair](): `
+		reflect.TypeFor[qp.QueuePair](): `
 			QPN     ,name
 			PeerQPN peer
 			Port    port

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 func rdmaPath(device string, port int, what string) string {
@@ -212,9 +213,9 @@ func (a answers) Launchers(ctx context.Context, names []string) ([]hostdata.Laun
 }
 
 // QueuePairs returns the connected queue pairs of a device. Captures of earlier versions have none.
-func (a answers) QueuePairs(ctx context.Context, device string) ([]accel.QueuePair, error) {
+func (a answers) QueuePairs(ctx context.Context, device string) ([]qp.QueuePair, error) {
 	return query(a, answer.QueuePairsOf(device),
-		func(h *host.Host) ([]accel.QueuePair, error) { return h.RDMA.QueuePairs(ctx, device) })
+		func(h *host.Host) ([]qp.QueuePair, error) { return h.RDMA.QueuePairs(ctx, device) })
 }
 
 // KernelLog returns the events of the kernel log, with their lines as they were printed only if that is wanted.
@@ -256,17 +257,17 @@ func (a answers) Traced(ctx context.Context) (accel.Trace, error) {
 const recordedPairs = 1024
 
 // Pairs returns the observation of queue pairs, as Traced. A capture has the latest events of each reading.
-func (a answers) Pairs(ctx context.Context, after uint64) (accel.Pairs, error) {
+func (a answers) Pairs(ctx context.Context, after uint64) (qp.Pairs, error) {
 	if a.player != nil {
-		p, err := query(a, answer.PairsPath, func(*host.Host) (accel.Pairs, error) { return accel.Pairs{}, nil })
+		p, err := query(a, answer.PairsPath, func(*host.Host) (qp.Pairs, error) { return qp.Pairs{}, nil })
 		if access.IsAbsent(err) {
 			err = host.ErrNotTracing
 		}
-		p.Events = slices.DeleteFunc(p.Events, func(e accel.PairEvent) bool { return e.Seq <= after })
+		p.Events = slices.DeleteFunc(p.Events, func(e qp.PairEvent) bool { return e.Seq <= after })
 		return p, err
 	}
-	var all accel.Pairs
-	_, err := query(a, answer.PairsPath, func(h *host.Host) (accel.Pairs, error) {
+	var all qp.Pairs
+	_, err := query(a, answer.PairsPath, func(h *host.Host) (qp.Pairs, error) {
 		var err error
 		all, err = h.Tracer.Pairs(ctx, after)
 		a.recorder.start(true)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // Offsets in a record of a move to RTR or ERR: kind, then u32 each, the peer's GID, the caller's command, RDMA device.
@@ -80,31 +80,31 @@ const pairsKept = 1 << 15
 
 // pairLog keeps the latest events of queue pairs.
 type pairLog struct {
-	events []accel.PairEvent
+	events []qp.PairEvent
 	seq    uint64
 	names  map[string]string // addresses, devices and commands, which repeat
 }
 
 // add takes up a record; others than those of queue pairs are ignored.
 func (l *pairLog) add(r *traceRecord, now time.Time) {
-	e := accel.PairEvent{At: now, Device: l.name(r.device), Port: int(r.port), QPN: r.qpn, PID: r.pid}
+	e := qp.PairEvent{At: now, Device: l.name(r.device), Port: int(r.port), QPN: r.qpn, PID: r.pid}
 	switch {
 	case r.kind == recordPairEnd:
-		e.Kind = accel.PairEnded
+		e.Kind = qp.PairEnded
 	case r.kind == recordAsync && r.qpn != 0 && eventOfQueue(r.event):
-		e.Kind, e.Event, e.Port = accel.PairEvented, eventName(r.event), 0
+		e.Kind, e.Event, e.Port = qp.PairEvented, eventName(r.event), 0
 	case r.kind != recordPair:
 		return
 	case r.pair.state == stateERR:
 		if r.pair.errno != 0 {
 			return
 		}
-		e.Kind = accel.PairError
+		e.Kind = qp.PairError
 	default:
-		e.Kind, e.PeerQPN, e.Peer = accel.PairConnected, r.pair.peer, l.name(r.pair.address)
+		e.Kind, e.PeerQPN, e.Peer = qp.PairConnected, r.pair.peer, l.name(r.pair.address)
 		e.RoCE, e.Command = r.pair.pathType == pathRoCE, l.name(r.pair.command)
 		if r.pair.errno != 0 {
-			e.Kind, e.Errno = accel.PairRefused, int(r.pair.errno)
+			e.Kind, e.Errno = qp.PairRefused, int(r.pair.errno)
 		}
 	}
 	l.seq++
@@ -128,7 +128,7 @@ func (l *pairLog) name(s string) string {
 }
 
 // after returns a copy of the kept events after one.
-func (l *pairLog) after(seq uint64) []accel.PairEvent {
+func (l *pairLog) after(seq uint64) []qp.PairEvent {
 	kept := l.events[max(0, len(l.events)-pairsKept):]
 	if len(kept) == 0 || seq >= l.seq {
 		return nil
@@ -137,5 +137,5 @@ func (l *pairLog) after(seq uint64) []accel.PairEvent {
 	if first := kept[0].Seq; seq >= first {
 		skip = int(seq - first + 1)
 	}
-	return append([]accel.PairEvent(nil), kept[skip:]...)
+	return append([]qp.PairEvent(nil), kept[skip:]...)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // moved returns a record of a move as a program writes it.
@@ -56,33 +56,33 @@ func TestPairLog(t *testing.T) {
 	const v4, v6 = "::ffff:10.1.2.3", "fe80::ff:fe00:1"
 	const gid4 = "0000:0000:0000:0000:0000:ffff:0a01:0203"
 	at := time.Unix(100, 0)
-	base := accel.PairEvent{Seq: 1, At: at, Device: "mlx5_0", Port: 1, QPN: 17, PID: 4711}
-	with := func(change func(*accel.PairEvent)) []accel.PairEvent {
+	base := qp.PairEvent{Seq: 1, At: at, Device: "mlx5_0", Port: 1, QPN: 17, PID: 4711}
+	with := func(change func(*qp.PairEvent)) []qp.PairEvent {
 		e := base
 		change(&e)
-		return []accel.PairEvent{e}
+		return []qp.PairEvent{e}
 	}
-	connected := func(peer string, roce bool) []accel.PairEvent {
-		return with(func(e *accel.PairEvent) {
-			e.Kind, e.PeerQPN, e.Peer, e.RoCE, e.Command = accel.PairConnected, 18, peer, roce, "python3"
+	connected := func(peer string, roce bool) []qp.PairEvent {
+		return with(func(e *qp.PairEvent) {
+			e.Kind, e.PeerQPN, e.Peer, e.RoCE, e.Command = qp.PairConnected, 18, peer, roce, "python3"
 		})
 	}
 	for name, c := range map[string]struct {
 		record []byte
-		want   []accel.PairEvent
+		want   []qp.PairEvent
 	}{
 		"RoCE":       {moved(rtr, 0, pathRoCE, 0, v4, "mlx5_0"), connected(gid4, true)},
 		"RoCE, IPv6": {moved(rtr, 0, pathRoCE, 0, v6, "mlx5_0"), connected("fe80:0000:0000:0000:0000:00ff:fe00:0001", true)},
 		"InfiniBand": {moved(rtr, 0, pathInfiniBand, 0xffff0007, v6, "mlx5_0"), connected("lid:7", false)},
 		"Omni-Path":  {moved(rtr, 0, pathOmniPath, 0x10007, "", "mlx5_0"), connected("lid:65543", false)},
-		"refused": {moved(rtr, -etimedout, pathRoCE, 0, v4, "mlx5_0"), with(func(e *accel.PairEvent) {
-			e.Kind, e.PeerQPN, e.Peer, e.RoCE, e.Command, e.Errno = accel.PairRefused, 18, gid4, true, "python3", etimedout
+		"refused": {moved(rtr, -etimedout, pathRoCE, 0, v4, "mlx5_0"), with(func(e *qp.PairEvent) {
+			e.Kind, e.PeerQPN, e.Peer, e.RoCE, e.Command, e.Errno = qp.PairRefused, 18, gid4, true, "python3", etimedout
 		})},
-		"error":         {moved(err, 0, 0, 0, "", "mlx5_0"), with(func(e *accel.PairEvent) { e.Kind = accel.PairError })},
+		"error":         {moved(err, 0, 0, 0, "", "mlx5_0"), with(func(e *qp.PairEvent) { e.Kind = qp.PairError })},
 		"error refused": {moved(err, -22, 0, 0, "", "mlx5_0"), nil},
-		"end":           {destroyed(17, "mlx5_0"), with(func(e *accel.PairEvent) { e.Kind, e.Port = accel.PairEnded, 0 })},
-		"event": {eventOf(17, lastWQE, "mlx5_0"), with(func(e *accel.PairEvent) {
-			e.Kind, e.Event, e.Port = accel.PairEvented, "qp_last_wqe_reached", 0
+		"end":           {destroyed(17, "mlx5_0"), with(func(e *qp.PairEvent) { e.Kind, e.Port = qp.PairEnded, 0 })},
+		"event": {eventOf(17, lastWQE, "mlx5_0"), with(func(e *qp.PairEvent) {
+			e.Kind, e.Event, e.Port = qp.PairEvented, "qp_last_wqe_reached", 0
 		})},
 		"event of a completion queue": {happened(7, 0, 0, "mlx5_0"), nil},
 		"event of a port":             {eventOf(17, portActive, "mlx5_0"), nil},
@@ -143,13 +143,14 @@ func kernelOf(t *testing.T, portSize uint32) *btf.Spec {
 	path := structure("rdma_ah_attr", btf.Member{Name: "grh", Type: grh}, btf.Member{Name: "ah_flags", Type: u(1)},
 		btf.Member{Name: "type", Type: word},
 		btf.Member{Type: &btf.Union{Size: 2, Members: []btf.Member{{Name: "ib", Type: infiniband}}}})
-	element := &btf.Union{Size: 8, Members: []btf.Member{{Name: "qp", Type: pointer}, {Name: "port_num", Type: port}}}
+	content := &btf.Union{Size: 8, Members: []btf.Member{{Name: "qp", Type: pointer}, {Name: "port_num", Type: port}}}
 	b, err := btf.NewBuilder([]btf.Type{
 		structure("ib_qp", btf.Member{Name: "device", Type: pointer}, btf.Member{Name: "real_qp", Type: pointer},
-			btf.Member{Name: "qp_num", Type: word}, btf.Member{Name: "port", Type: port}, btf.Member{Name: "qp_type", Type: word}),
+			btf.Member{Name: "qp_num", Type: word}, btf.Member{Name: "port", Type: port},
+			btf.Member{Name: "qp_type", Type: word}),
 		structure("ib_qp_attr", btf.Member{Name: "qp_state", Type: word}, btf.Member{Name: "dest_qp_num", Type: word},
 			btf.Member{Name: "ah_attr", Type: path}),
-		structure("ib_event", btf.Member{Name: "device", Type: pointer}, btf.Member{Name: "element", Type: element},
+		structure("ib_event", btf.Member{Name: "device", Type: pointer}, btf.Member{Name: "element", Type: content},
 			btf.Member{Name: "event", Type: word}),
 	}, nil)
 	if err != nil {

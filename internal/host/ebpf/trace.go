@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 const (
@@ -208,7 +209,7 @@ func (t *tracer) Traced(context.Context) (accel.Trace, error) {
 }
 
 // Pairs takes up what is in the ring buffer first.
-func (t *tracer) Pairs(_ context.Context, after uint64) (accel.Pairs, error) {
+func (t *tracer) Pairs(_ context.Context, after uint64) (qp.Pairs, error) {
 	t.drained.Lock()
 	if t.drain != nil {
 		t.drain()
@@ -218,11 +219,11 @@ func (t *tracer) Pairs(_ context.Context, after uint64) (accel.Pairs, error) {
 	defer t.mu.Unlock()
 	switch {
 	case t.err != nil:
-		return accel.Pairs{}, t.err
+		return qp.Pairs{}, t.err
 	case !t.paired:
-		return accel.Pairs{}, host.ErrNotTracing
+		return qp.Pairs{}, host.ErrNotTracing
 	}
-	out := accel.Pairs{Since: t.state.Since, Lost: t.state.Lost, Events: t.pairs.after(after)}
+	out := qp.Pairs{Since: t.state.Since, Lost: t.state.Lost, Events: t.pairs.after(after)}
 	if !t.ownsPIDs() {
 		for i := range out.Events {
 			out.Events[i].PID = 0

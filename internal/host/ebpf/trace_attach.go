@@ -109,7 +109,9 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 		{"memory of nvidia_peermem", nil, peerProbes(m, types, "nv_mem_acquire", "nv_dma_map", "nv_mem_release"), &t.facts.peermem},
 		{"memory of amdgpu by peer memory", nil, peerProbes(m, types, "amd_acquire", "amd_dma_map", "amd_release"), &t.facts.peermem},
 		{"events of ports and devices", types.rdmaError, []probe{
-			{"rdma_event", "ib_dispatch_event", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, element{-1, -1}) }},
+			{"rdma_event", "ib_dispatch_event", false, func(h hook) asm.Instructions {
+				return m.dispatched(h, types.rdma, element{-1, -1})
+			}},
 		}, &t.facts.events},
 		{"events of queue pairs", types.rdmaError, []probe{
 			{"rdma_qp_event", "ib_uverbs_qp_event_handler", false, func(h hook) asm.Instructions {

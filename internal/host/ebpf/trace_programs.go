@@ -324,8 +324,8 @@ func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 	)
 }
 
-// element is an event's element: offsets of the pointer to the creating task, and of the number of a queue pair; negative
-// if there is none.
+// element is an event's element: offsets of the pointer to the creating task, and of the number of a queue pair;
+// negative if there is none.
 type element struct{ task, number int32 }
 
 // dispatched returns the program at the begin of a function with an event as argument 0.

@@ -10,11 +10,11 @@ import (
 
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
-// Of enum ib_qp_type, those with one peer: RC, UC, XRC initiator and target; and of enum ib_qp_state, those after a peer
-// was set.
+// Of enum ib_qp_type, those with one peer: RC, UC, XRC initiator and target; and of enum ib_qp_state, those after a
+// peer was set.
 var (
 	pairedTypes  = []uint64{2, 3, 9, 10}
 	pairedStates = []uint64{2, 3, 6}
@@ -22,8 +22,8 @@ var (
 
 // QueuePairs makes one query, for which the core calls query_qp of the driver once per queue pair (fill_res_qp_entry,
 // core/nldev.c). The kernel does not report the peer's number of XRC queue pairs.
-func (c *RDMAClient) QueuePairs(_ context.Context, device string) ([]accel.QueuePair, error) {
-	out := []accel.QueuePair{}
+func (c *RDMAClient) QueuePairs(_ context.Context, device string) ([]qp.QueuePair, error) {
+	out := []qp.QueuePair{}
 	err := c.addressed(nldevCmdResQPGet, unix.NLM_F_DUMP, device, func(msgs [][]byte) (string, error) {
 		out = out[:0]
 		for _, m := range msgs {
@@ -54,7 +54,7 @@ func (c *RDMAClient) QueuePairs(_ context.Context, device string) ([]accel.Queue
 	return out, nil
 }
 
-func parsePairs(msg []byte) (found []accel.QueuePair, device string, err error) {
+func parsePairs(msg []byte) (found []qp.QueuePair, device string, err error) {
 	for t, v := range eachAttribute(msg) {
 		switch t {
 		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
@@ -74,7 +74,7 @@ func parsePairs(msg []byte) (found []accel.QueuePair, device string, err error) 
 }
 
 // parsePair returns false for a queue pair without a peer.
-func parsePair(b []byte) (p accel.QueuePair, ok bool) {
+func parsePair(b []byte) (p qp.QueuePair, ok bool) {
 	var kind, state, number, peer, port, pid *uint64
 	attributeList{
 		nldevAttrResType: &kind, nldevAttrResState: &state, nldevAttrResLQPN: &number, nldevAttrResRQPN: &peer,

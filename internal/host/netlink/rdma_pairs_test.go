@@ -8,7 +8,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // queuePair returns an entry of RES_QP_GET in the kernel's order (fill_res_qp_entry).
@@ -22,17 +22,17 @@ func TestParsePairs(t *testing.T) {
 	const rc, gsi, ud, xrc = 2, 1, 4, 10
 	const initialised, rts, err = 1, 3, 6
 	ofProcess, ofKernel := Attr(nldevAttrResPID, u32(42)), Attr(nldevAttrResKernName, str("nvme-rdma"))
-	one := accel.QueuePair{QPN: 17, PeerQPN: 18, Port: 1, PID: 42, State: rts}
+	one := qp.QueuePair{QPN: 17, PeerQPN: 18, Port: 1, PID: 42, State: rts}
 	kernel, failed, shared := one, one, one
 	kernel.PID, failed.State, shared.PeerQPN = 0, err, 0
 	for name, c := range map[string]struct {
 		entry []byte
-		want  []accel.QueuePair
+		want  []qp.QueuePair
 	}{
-		"connected":     {queuePair(rc, rts, 17, 18, ofProcess), []accel.QueuePair{one}},
-		"of the kernel": {queuePair(rc, rts, 17, 18, ofKernel), []accel.QueuePair{kernel}},
-		"in error":      {queuePair(rc, err, 17, 18, ofProcess), []accel.QueuePair{failed}},
-		"XRC target":    {queuePair(xrc, rts, 17, 0, ofProcess), []accel.QueuePair{shared}},
+		"connected":     {queuePair(rc, rts, 17, 18, ofProcess), []qp.QueuePair{one}},
+		"of the kernel": {queuePair(rc, rts, 17, 18, ofKernel), []qp.QueuePair{kernel}},
+		"in error":      {queuePair(rc, err, 17, 18, ofProcess), []qp.QueuePair{failed}},
+		"XRC target":    {queuePair(xrc, rts, 17, 0, ofProcess), []qp.QueuePair{shared}},
 		"not connected": {queuePair(rc, initialised, 17, 0, ofProcess), nil},
 		"datagrams":     {queuePair(ud, rts, 17, 0, ofProcess), nil},
 		"management":    {queuePair(gsi, rts, 1, 0, ofKernel), nil},

@@ -1,4 +1,5 @@
-package accel
+// Package qp is the data of connected queue pairs and their peers.
+package qp
 
 import "time"
 
@@ -23,7 +24,7 @@ type PairEvent struct {
 	Peer    string // its GID as sysfs writes it, or lid:N
 	RoCE    bool
 	Errno   int    // of PairRefused
-	Event   string // of PairEvented: as AsyncEvent.Kind
+	Event   string // of PairEvented: as accel.AsyncEvent.Kind
 }
 
 // Kinds of PairEvent.
@@ -50,6 +51,15 @@ type Peers struct {
 	Ports   []PeersOfPort // sorted
 	Lost    []LostPeer    // sorted, at most 64
 	Dropped uint64        // queue pairs beyond the limit, so far
+	// Addresses are GIDs of this machine's ports.
+	Addresses []Address
+}
+
+// Address is a GID of a port, in its short form; IPv4 if it is mapped.
+type Address struct {
+	Device string
+	Port   int
+	GID    string
 }
 
 // PeersOfPort is the connected queue pairs of a port.
