@@ -26,13 +26,13 @@ type course struct {
 	table  *Table
 	seq    uint64
 	since  time.Time
-	queues map[uint32]qp.QueuePair // what RDMA netlink lists
+	queues map[uint64]qp.QueuePair // what RDMA netlink lists
 	lists  int
 	events []qp.PairEvent
 }
 
 func newCourse(t *testing.T) *course {
-	c := &course{t: t, table: New(), since: base, queues: map[uint32]qp.QueuePair{}}
+	c := &course{t: t, table: New(), since: base, queues: map[uint64]qp.QueuePair{}}
 	c.round(0, 0)
 	return c
 }
@@ -45,7 +45,7 @@ func (c *course) event(s float64, e qp.PairEvent) {
 	c.events = append(c.events, e)
 }
 
-func (c *course) connect(s float64, number uint32, peer string) {
+func (c *course) connect(s float64, number uint64, peer string) {
 	c.event(s, qp.PairEvent{
 		Kind: qp.PairConnected, Port: 1, QPN: number, Peer: peer, PeerQPN: number + 100, RoCE: true, Command: "python3",
 	})
@@ -59,19 +59,19 @@ func (c *course) refuse(s float64, peer string, roce bool, errno int) {
 }
 
 // fail puts a queue pair into ERR by the hardware: no event.
-func (c *course) fail(number uint32) {
+func (c *course) fail(number uint64) {
 	q := c.queues[number]
 	q.State = stateERR
 	c.queues[number] = q
 }
 
 // put puts it there by its process.
-func (c *course) put(s float64, number uint32) {
+func (c *course) put(s float64, number uint64) {
 	c.fail(number)
 	c.event(s, qp.PairEvent{Kind: qp.PairError, QPN: number})
 }
 
-func (c *course) end(s float64, number uint32) {
+func (c *course) end(s float64, number uint64) {
 	c.event(s, qp.PairEvent{Kind: qp.PairEnded, QPN: number})
 	delete(c.queues, number)
 }
@@ -168,13 +168,13 @@ func TestCourses(t *testing.T) {
 		"then the program ends": {func(c *course) {
 			c.fail(1)
 			c.round(15, 1)
-			for n := range uint32(4) {
+			for n := range uint64(4) {
 				c.end(16, n+1)
 			}
 			c.round(30, 1)
 		}, []string{"0011 nearly_exact 1"}},
 		"program ends at once": {func(c *course) {
-			for n := range uint32(4) {
+			for n := range uint64(4) {
 				c.end(14, n+1)
 			}
 			c.round(15, 1)
@@ -206,7 +206,7 @@ func TestCourses(t *testing.T) {
 			c.round(30, 1)
 		}, nil},
 		"program killed": {func(c *course) {
-			for n := range uint32(4) {
+			for n := range uint64(4) {
 				c.end(14, n+1)
 			}
 			c.round(15, 0)
@@ -258,7 +258,7 @@ func TestCourses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCourse(t)
 			for n, peer := range []string{near, near, far, far} {
-				c.connect(0.5, uint32(n+1), peer)
+				c.connect(0.5, uint64(n+1), peer)
 			}
 			c.round(1, 0)
 			c.known(4, 4, 2)
@@ -305,7 +305,7 @@ func (c *course) restarted(s float64) *course {
 
 func TestRestart(t *testing.T) {
 	c := newCourse(t)
-	for n := range uint32(6) {
+	for n := range uint64(6) {
 		c.connect(1, n+1, near)
 	}
 	c.round(2, 0)
@@ -370,8 +370,8 @@ func TestLostEvents(t *testing.T) {
 func TestManyPairs(t *testing.T) {
 	c := newCourse(t)
 	for round := range 4 {
-		for i := range uint32(2500) {
-			n := uint32(round)*2500 + i + 1
+		for i := range uint64(2500) {
+			n := uint64(round)*2500 + i + 1
 			c.connect(float64(15*round), n, near)
 			c.end(float64(15*round)+1, n)
 		}
@@ -383,14 +383,14 @@ func TestManyPairs(t *testing.T) {
 	if n := len(c.table.ends) + len(c.table.pairs) + len(c.table.older) + len(c.table.saved); n != 0 {
 		t.Errorf("%d entries left", n)
 	}
-	for i := range uint32(maxPairs + 10) {
+	for i := range uint64(maxPairs + 10) {
 		c.event(201, qp.PairEvent{Kind: qp.PairConnected, Port: 1, QPN: i + 1, Peer: near})
 	}
 	c.round(202, 0)
 	if s := c.table.Sum(); s.Dropped != 10 || s.Ports[0].Known != maxPairs {
 		t.Errorf("%d dropped, %d known", s.Dropped, s.Ports[0].Known)
 	}
-	for i := range uint32(maxPairs + 10) {
+	for i := range uint64(maxPairs + 10) {
 		c.event(203, qp.PairEvent{Kind: qp.PairEnded, QPN: i + 1})
 	}
 	c.round(204, 0)

@@ -19,7 +19,7 @@ type SavedGroup struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command,omitempty"`
 	// Pairs are the numbers of the queue pairs, each with that of its peer's.
-	Pairs [][2]uint32 `json:"pairs"`
+	Pairs [][2]uint64 `json:"pairs"`
 }
 
 // Data returns what is kept, sorted.
@@ -30,18 +30,18 @@ func (t *Table) Data() (s Saved) {
 		device, peer, command string
 		port, pid             int
 	}
-	groups := map[key][][2]uint32{}
+	groups := map[key][][2]uint64{}
 	for _, in := range []map[pairID]*pair{t.saved, t.pairs} {
 		for id, p := range in {
 			k := key{id.device, p.peer, p.command, p.port, p.pid}
-			groups[k] = append(groups[k], [2]uint32{id.number, p.number})
+			groups[k] = append(groups[k], [2]uint64{id.number, p.number})
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(groups), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.device, b.device), a.port-b.port, cmp.Compare(a.peer, b.peer), a.pid-b.pid,
 			cmp.Compare(a.command, b.command))
 	}) {
-		slices.SortFunc(groups[k], func(a, b [2]uint32) int { return cmp.Compare(a[0], b[0]) })
+		slices.SortFunc(groups[k], func(a, b [2]uint64) int { return cmp.Compare(a[0], b[0]) })
 		s.Groups = append(s.Groups, SavedGroup{k.device, k.port, k.peer, k.pid, k.command, groups[k]})
 	}
 	return s

@@ -48,7 +48,7 @@ type listing struct {
 // pairID identifies a live queue pair.
 type pairID struct {
 	device string
-	number uint32
+	number uint64
 }
 
 type portID struct {
@@ -60,7 +60,7 @@ type portID struct {
 type pair struct {
 	port     int
 	peer     string
-	number   uint32 // of the peer's queue pair
+	number   uint64 // of the peer's queue pair
 	pid      int
 	command  string
 	excluded bool // in ERR for a known reason, or since an unknown time

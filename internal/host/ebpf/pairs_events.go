@@ -87,7 +87,7 @@ type pairLog struct {
 
 // add takes up a record; others than those of queue pairs are ignored.
 func (l *pairLog) add(r *traceRecord, now time.Time) {
-	e := qp.PairEvent{At: now, Device: l.name(r.device), Port: int(r.port), QPN: r.qpn, PID: r.pid}
+	e := qp.PairEvent{At: now, Device: l.name(r.device), Port: int(r.port), QPN: uint64(r.qpn), PID: r.pid}
 	switch {
 	case r.kind == recordPairEnd:
 		e.Kind = qp.PairEnded
@@ -101,7 +101,7 @@ func (l *pairLog) add(r *traceRecord, now time.Time) {
 		}
 		e.Kind = qp.PairError
 	default:
-		e.Kind, e.PeerQPN, e.Peer = qp.PairConnected, r.pair.peer, l.name(r.pair.address)
+		e.Kind, e.PeerQPN, e.Peer = qp.PairConnected, uint64(r.pair.peer), l.name(r.pair.address)
 		e.RoCE, e.Command = r.pair.pathType == pathRoCE, l.name(r.pair.command)
 		if r.pair.errno != 0 {
 			e.Kind, e.Errno = qp.PairRefused, int(r.pair.errno)

@@ -84,9 +84,9 @@ func parsePair(b []byte) (p qp.QueuePair, ok bool) {
 		!slices.Contains(pairedStates, *state) {
 		return p, false
 	}
-	p.QPN, p.State = uint32(*number), int(*state)
+	p.QPN, p.State = *number, int(*state)
 	if peer != nil {
-		p.PeerQPN = uint32(*peer)
+		p.PeerQPN = *peer
 	}
 	if port != nil && *port <= 255 {
 		p.Port = int(*port)

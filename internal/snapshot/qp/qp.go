@@ -17,10 +17,10 @@ type PairEvent struct {
 	Kind    string // PairConnected and others
 	Device  string
 	Port    int // 0: unknown
-	QPN     uint32
+	QPN     uint64
 	PID     int    // of the process that created it, in the initial PID namespace; 0: the kernel, or unknown
 	Command string // of the caller; only of PairConnected and PairRefused, as the following
-	PeerQPN uint32
+	PeerQPN uint64
 	Peer    string // its GID as sysfs writes it, or lid:N
 	RoCE    bool
 	Errno   int    // of PairRefused
@@ -38,8 +38,8 @@ const (
 
 // QueuePair is a connected queue pair as listed by RDMA netlink.
 type QueuePair struct {
-	QPN     uint32
-	PeerQPN uint32
+	QPN     uint64
+	PeerQPN uint64
 	Port    int // 0: unknown
 	PID     int // of the process that created it; 0: the kernel, or not visible
 	// State is enum ib_qp_state: 2 RTR, 3 RTS, 6 ERR.

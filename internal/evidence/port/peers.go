@@ -1,0 +1,52 @@
+package port
+
+import (
+	"fmt"
+
+	"rdma_exporter/internal/evidence/fault"
+)
+
+// lostAt selects the peers that the port has begun to lose within the last hour; the value is the time.
+const lostAt = `max by (peer, certainty) (rdma_port_peer_lost_start_time_seconds{$port} > time() - 3600)`
+
+// certainties are values of the label certainty in words, the most certain first.
+var certainties = []struct{ name, words string }{
+	{"exact", "exact: the connection failed"},
+	{"nearly_exact", "nearly exact: its queue pairs are in ERR"},
+	{"candidate", "candidate: its queue pairs ended within seconds"},
+}
+
+// mostLost limits the lines of lost peers.
+const mostLost = 8
+
+// addLostPeers adds the peers that the port has lost, with the port of the fleet that has the address.
+func addLostPeers(f *fault.Fault, e *fault.Lines) {
+	n := 0
+	for _, c := range certainties {
+		for _, r := range f.Rows(lostAt, "peer") {
+			if r.Labels["certainty"] != c.name {
+				continue
+			}
+			if n++; n > mostLost {
+				continue
+			}
+			peer := r.Labels["peer"]
+			lost := f.Text(fmt.Sprintf(`max(rdma_port_peer_lost_total{$port,peer=%q,certainty=%q})`, peer, c.name), "%.0f", "?")
+			e.Add("Lost", peerOf(f, peer)+", "+lost+" queue pairs, first "+fault.UTC(r.Value)+", "+c.words+".")
+		}
+	}
+	if n > mostLost {
+		e.Add("Lost", fmt.Sprintf("%d more peers.", n-mostLost))
+	}
+	known := f.Text(`sum(rdma_port_peer_queue_pairs{$port,peer="known"})`, "%.0f", "")
+	all := f.Text(`sum(rdma_port_peer_queue_pairs{$port}) and sum(rdma_port_peer_queue_pairs{$port,peer="unknown"})`, "%.0f", "")
+	e.AddKnown("Peers", fault.When(all != "", known+" of "+all), " connected queue pairs known.")
+}
+
+// peerOf returns the host and device with an address, and the address; only that if no exporter reports it.
+func peerOf(f *fault.Fault, address string) string {
+	for _, r := range f.Rows(fmt.Sprintf(`max by (instance, device) (rdma_port_gid_info{gid=%q})`, address), "instance") {
+		return f.With(r.Labels, 0).HostDevice() + " (" + address + ")"
+	}
+	return address
+}
