@@ -28,20 +28,25 @@ var (
 	portQueuePairs = metric.Port("rdma_port_peer_queue_pairs",
 		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs.",
 		programs+"; RDMA netlink RES_QP_GET", "peer")
-	portPeerLost = metric.Port("rdma_port_peer_lost_total",
+	portPeerLost = observed(metric.Port("rdma_port_peer_lost_total",
 		"Losses of a peer, at most 64 peers, those lost last. peer: address of its GID, or lid:N. certainty: exact (attempts to connect that failed for want of a route or neighbour, RoCE only), nearly_exact (queue pairs that the hardware put into ERR when retries were exceeded), candidate (queue pairs that ended within seconds of exceeded retries: all peers of a program that has exited).",
 		programs+"; RDMA netlink RES_QP_GET, after an increase of rdma_port_transport_retries_exceeded_total",
-		"peer", "certainty")
-	portPeerLostSince = metric.Port("rdma_port_peer_lost_start_time_seconds",
+		"peer", "certainty"))
+	portPeerLostSince = observed(metric.Port("rdma_port_peer_lost_start_time_seconds",
 		"Time of the first loss of a peer, of those without a pause of an hour.", "as rdma_port_peer_lost_total",
-		"peer", "certainty")
-	portPeerRefused = metric.Port("rdma_port_peer_unreachable_info",
+		"peer", "certainty"))
+	portPeerRefused = observed(metric.Port("rdma_port_peer_unreachable_info",
 		"Last attempt to connect to a peer that failed, always 1; of certainty exact. error: timed_out (no neighbour answers), no_route, host_unreachable, host_down. command: that of the process.",
-		"as rdma_port_peer_lost_total", "peer", "error", "command")
+		"as rdma_port_peer_lost_total", "peer", "error", "command"))
 	portGIDInfo = metric.Port("rdma_port_gid_info",
 		"Address of a GID of a port, always 1; at most 16 for each port. It names the peers of other hosts. Only with eBPF programs.",
 		"ports/N/gids", "gid")
 )
+
+// observed is for metrics that are absent where queue pairs are observed and nothing is wrong.
+func observed(d *metric.Desc) *metric.Desc {
+	return metric.Of("rdma_port_peers", metric.Beside("rdma_port_peers", d))
+}
 
 // gidsOfPort limits the series of a port.
 const gidsOfPort = 16

@@ -17,8 +17,8 @@ const (
 	peerGID = "0000:0000:0000:0000:0000:ffff:0a00:0011"
 )
 
-// observed returns a machine with eBPF programs that have seen these events.
-func observed(events, listed string) string {
+// watched returns a machine with eBPF programs that have seen these events.
+func watched(events, listed string) string {
 	const gids = "sys/devices/pci0000:00/0000:18:00.0/infiniband/mlx5_3/ports/1/gids/"
 	return collectortest.EthTree("mlx5_3", "eth0") + collectortest.Files(
 		gids+"0", "fe80:0000:0000:0000:0000:0000:0000:0000", gids+"1", ownGID, gids+"2", ownGID,
@@ -47,18 +47,18 @@ func TestPeers(t *testing.T) {
 		want    []string // beside the addresses
 	}{
 		"nothing observed": {collectortest.EthTree("mlx5_3", "eth0"), nil, nil},
-		"connected": {observed(twoConnected, listedBoth+older), nil, []string{
+		"connected": {watched(twoConnected, listedBoth+older), nil, []string{
 			`rdma_port_peers{device="mlx5_3",port="1"} 2`,
 			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="known",port="1"} 2`,
 			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 1`,
 		}},
-		"refused": {observed(twoConnected+refusedOnce, listedBoth), nil, []string{
+		"refused": {watched(twoConnected+refusedOnce, listedBoth), nil, []string{
 			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 0`,
 			fmt.Sprintf(lost, "exact"),
 			`rdma_port_peer_unreachable_info{command="python3",device="mlx5_3",error="timed_out",peer="10.0.0.17",port="1"} 1`,
 		}},
 		"retries exceeded": {
-			observed(twoConnected, strings.Replace(listedBoth, "state=3", "state=6", 1)),
+			watched(twoConnected, strings.Replace(listedBoth, "state=3", "state=6", 1)),
 			[]uint64{0, 1},
 			[]string{fmt.Sprintf(lost, "nearly_exact")},
 		},

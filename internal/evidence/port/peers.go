@@ -50,3 +50,35 @@ func peerOf(f *fault.Fault, address string) string {
 	}
 	return address
 }
+
+// refusals are values of the label error in words.
+var refusals = map[string]string{
+	"timed_out": "no neighbour answers", "no_route": "no route", "host_unreachable": "host unreachable", "host_down": "host down",
+}
+
+// peersUnreachable tells of moves to RTR that fail.
+func peersUnreachable(f *fault.Fault) fault.Text {
+	attempts := fault.Whole(f.Value)
+	var e fault.Lines
+	addLostPeers(f, &e)
+	const info = `max by (peer, error, command) (rdma_port_peer_unreachable_info{$port})`
+	for i, r := range f.Rows(info, "peer") {
+		if i < mostLost {
+			e.Add("Last attempt", r.Labels["peer"]+": "+refusals[r.Labels["error"]]+", by "+r.Labels["command"]+".")
+		}
+	}
+	e.Add("Not evaluated", "the peers themselves.")
+	peer := f.LabelOf(info, "peer")
+	return fault.Text{
+		Summary: f.Where() + ": cannot connect to " + peer + ", " + attempts + " attempts in 2m failed",
+		Description: "Queue pairs of the port could not be connected in " + attempts + " attempts in 2m: the kernel finds " +
+			"no route or no neighbour for the address of the peer. The job does not start, or ends.",
+		Evidence: e,
+		Measured: attempts,
+		Limit:    "0",
+		Diagnose: "ip neighbour show " + fault.Pasted(peer) + " ; ip route get " + fault.Pasted(peer) + " ; " + showStatistics(f),
+		Action: "Check that the peer is up and that its interface has this address, then the VLAN and routes of both " +
+			"ports. If several hosts report the same peer, repair that peer.",
+		DrainReason: "The peer or the path is at fault: other peers can be reached.",
+	}
+}

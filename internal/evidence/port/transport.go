@@ -12,6 +12,7 @@ var transportFaults = fault.Kinds{
 	"retries_exceeded/lasting":      {Write: retriesWithoutLinkFault},
 	"retries_exceeded/requests":     {Write: requestsFailOnEFA, OfHost: true},
 	"retries_exceeded/once":         {Write: retriesOnce},
+	"retries_exceeded/unreachable":  {Write: peersUnreachable},
 }
 
 func retransmissions(f *fault.Fault) fault.Text {
