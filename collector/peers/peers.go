@@ -22,9 +22,9 @@ import (
 const programs = "eBPF programs at ib_modify_qp_with_udata, ib_modify_qp, ib_destroy_qp_user, ib_uverbs_qp_event_handler"
 
 var (
-	portPeers = metric.Port("rdma_port_peers",
+	portPeers = metric.Of("rdma_port_peers", metric.Port("rdma_port_peers",
 		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known. Absent without eBPF programs.",
-		programs)
+		programs))
 	portQueuePairs = metric.Port("rdma_port_peer_queue_pairs",
 		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs.",
 		programs+"; RDMA netlink RES_QP_GET", "peer")
