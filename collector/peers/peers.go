@@ -99,10 +99,10 @@ func (c *collector) read(
 	for _, r := range c.retries.Latest() {
 		c.table.Count(r.Device, r.Port, r.Exceeded, r.At)
 	}
-	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(addresses [][]qp.Address) {
+	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(found [][]qp.Address) {
 		c.table.Judge(h.Now())
 		n.Peers = c.table.Sum()
-		n.Peers.Addresses = slices.Concat(addresses...)
+		n.Peers.Addresses = slices.Concat(found...)
 	}, done)
 }
 

@@ -39,8 +39,8 @@ type Launchers interface {
 	Launchers(ctx context.Context, names []string) (found []hostdata.Launcher, whole bool, err error)
 }
 
-// Tracer observes, by eBPF programs, which process registers which memory with which RDMA device, asynchronous events of
-// RDMA devices, and the peers of queue pairs.
+// Tracer observes, by eBPF programs, which process registers which memory with which RDMA device, asynchronous events
+// of RDMA devices, and the peers of queue pairs.
 type Tracer interface {
 	// Trace attaches the programs and follows their events until ctx ends, which is not an error. They are detached when
 	// it returns. After too many events they are detached for some minutes. A LastingError will recur.

@@ -31,7 +31,8 @@ func addLostPeers(f *fault.Fault, e *fault.Lines) {
 				continue
 			}
 			peer := r.Labels["peer"]
-			lost := f.Text(fmt.Sprintf(`max(rdma_port_peer_lost_total{$port,peer=%q,certainty=%q})`, peer, c.name), "%.0f", "?")
+			lost := f.Text(fmt.Sprintf(`max(rdma_port_peer_lost_total{$port,peer=%q,certainty=%q})`, peer, c.name),
+				"%.0f", "?")
 			e.Add("Lost", peerOf(f, peer)+", "+lost+" queue pairs, first "+fault.UTC(r.Value)+", "+c.words+".")
 		}
 	}
@@ -39,7 +40,8 @@ func addLostPeers(f *fault.Fault, e *fault.Lines) {
 		e.Add("Lost", fmt.Sprintf("%d more peers.", n-mostLost))
 	}
 	known := f.Text(`sum(rdma_port_peer_queue_pairs{$port,peer="known"})`, "%.0f", "")
-	all := f.Text(`sum(rdma_port_peer_queue_pairs{$port}) and sum(rdma_port_peer_queue_pairs{$port,peer="unknown"})`, "%.0f", "")
+	all := f.Text(`sum(rdma_port_peer_queue_pairs{$port}) and sum(rdma_port_peer_queue_pairs{$port,peer="unknown"})`,
+		"%.0f", "")
 	e.AddKnown("Peers", fault.When(all != "", known+" of "+all), " connected queue pairs known.")
 }
 
@@ -53,7 +55,8 @@ func peerOf(f *fault.Fault, address string) string {
 
 // refusals are values of the label error in words.
 var refusals = map[string]string{
-	"timed_out": "no neighbour answers", "no_route": "no route", "host_unreachable": "host unreachable", "host_down": "host down",
+	"timed_out": "no neighbour answers", "no_route": "no route", "host_unreachable": "host unreachable",
+	"host_down": "host down",
 }
 
 // peersUnreachable tells of moves to RTR that fail.

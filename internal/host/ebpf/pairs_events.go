@@ -31,7 +31,8 @@ const (
 	commandSize = 16 // TASK_COMM_LEN
 )
 
-// Offsets in a record of the end of a queue pair: kind u32, PID of the caller u32, queue pair u32, padding, RDMA device.
+// Offsets in a record of the end of a queue pair: kind u32, PID of the caller u32, queue pair u32, padding, RDMA
+// device.
 const (
 	pairEndPID    = 4
 	pairEndQPN    = 8

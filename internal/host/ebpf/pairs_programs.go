@@ -21,8 +21,8 @@ const (
 // connectedKinds are those of enum ib_qp_type with one peer: RC, UC, XRC initiator and target.
 var connectedKinds = []int32{2, 3, 9, 10}
 
-// pairModifies returns the program at the begin of a function with a queue pair, its attributes and their mask. It keeps
-// the first two for moves to RTR with a path and a peer, and for moves to ERR.
+// pairModifies returns the program at the begin of a function with a queue pair, its attributes and their mask. It
+// keeps the first two for moves to RTR with a path and a peer, and for moves to ERR.
 func (m *traceMaps) pairModifies(h hook, t *rdmaTypes) asm.Instructions {
 	const path = maskPath | maskPeer
 	out := asm.Instructions{
@@ -56,8 +56,8 @@ func (m *traceMaps) store(flags int32) asm.Instructions {
 	}
 }
 
-// realPair loads the queue pair itself into R6, which may be a handle of a shared XRC target, and leaves the program for
-// a kind without one peer.
+// realPair loads the queue pair itself into R6, which may be a handle of a shared XRC target, and leaves the program
+// for a kind without one peer.
 func realPair(t *rdmaTypes) asm.Instructions {
 	out := append(readPointer(asm.R6, asm.R6, t.pairs.real), zero(scratch, 8)...)
 	out = append(out, read(scratch, 4, asm.R6, t.pairs.kind)...)
