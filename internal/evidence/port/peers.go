@@ -10,10 +10,10 @@ import (
 const lostAt = `max by (peer, certainty) (rdma_port_peer_lost_start_time_seconds{$port} > time() - 3600)`
 
 // certainties are values of the label certainty in words, the most certain first.
-var certainties = []struct{ name, words string }{
-	{"exact", "exact: the connection failed"},
-	{"nearly_exact", "nearly exact: its queue pairs are in ERR"},
-	{"candidate", "candidate: its queue pairs ended within seconds"},
+var certainties = []struct{ name, counted, words string }{
+	{"exact", "attempts", "exact: the connection failed"},
+	{"nearly_exact", "queue pairs", "nearly exact: they are in ERR"},
+	{"candidate", "queue pairs", "candidate: they ended within seconds"},
 }
 
 // mostLost limits the lines of lost peers.
@@ -33,7 +33,7 @@ func addLostPeers(f *fault.Fault, e *fault.Lines) {
 			peer := r.Labels["peer"]
 			lost := f.Text(fmt.Sprintf(`max(rdma_port_peer_lost_total{$port,peer=%q,certainty=%q})`, peer, c.name),
 				"%.0f", "?")
-			e.Add("Lost", peerOf(f, peer)+", "+lost+" queue pairs, first "+fault.UTC(r.Value)+", "+c.words+".")
+			e.Add("Lost", peerOf(f, peer)+", "+lost+" "+c.counted+", first "+fault.UTC(r.Value)+", "+c.words+".")
 		}
 	}
 	if n > mostLost {
@@ -71,7 +71,7 @@ func peersUnreachable(f *fault.Fault) fault.Text {
 		}
 	}
 	e.Add("Not evaluated", "the peers themselves.")
-	peer := f.LabelOf(info, "peer")
+	peer := f.LabelOf(`max by (peer) (rdma_port_peer_lost_total{$port,certainty="exact"})`, "peer")
 	return fault.Text{
 		Summary: f.Where() + ": cannot connect to " + peer + ", " + attempts + " attempts in 2m failed",
 		Description: "Queue pairs of the port could not be connected in " + attempts + " attempts in 2m: the kernel finds " +
