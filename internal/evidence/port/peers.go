@@ -79,7 +79,8 @@ func peersUnreachable(f *fault.Fault) fault.Text {
 		Evidence: e,
 		Measured: attempts,
 		Limit:    "0",
-		Diagnose: "ip neighbour show " + fault.Pasted(peer) + " ; ip route get " + fault.Pasted(peer) + " ; " + showStatistics(f),
+		Diagnose: "ip neighbour show " + fault.Pasted(peer) + " ; ip route get " + fault.Pasted(peer) + " ; " +
+			showStatistics(f),
 		Action: "Check that the peer is up and that its interface has this address, then the VLAN and routes of both " +
 			"ports. If several hosts report the same peer, repair that peer.",
 		DrainReason: "The peer or the path is at fault: other peers can be reached.",
