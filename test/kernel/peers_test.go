@@ -73,7 +73,7 @@ func (g *guest) pairs(t *testing.T, name, args string) (output string) {
 	t.Helper()
 	file := "/tmp/pairs." + name
 	g.must(t, "rm -f "+file+"; (/tmp/pairs rxe0 1 "+args+"; echo ended) >"+file+" 2>&1 &")
-	within(t, 20*patienceOfGuest, func() (err error) {
+	within(t, patienceOfGuest, func() (err error) {
 		if output, err = g.run("cat " + file); err == nil && !strings.Contains(output, "ready ") &&
 			!strings.Contains(output, "ended") {
 			return errors.New("not ready")
@@ -114,7 +114,7 @@ func (g *guest) settle(t *testing.T) {
 }
 
 func testOlderPairs(t *testing.T, g *guest) {
-	g.expectWithin(t, 4*patienceOfGuest, samples{
+	g.expectWithin(t, patienceOfGuest, samples{
 		pairsSeries("known"): 0, pairsSeries("unknown"): 4, `rdma_port_peers{device="rxe0",port="1"}`: 0,
 		`rdma_port_gid_info{device="rxe0",gid="` + ownAddress + `",port="1"}`: 1,
 	})
@@ -135,7 +135,7 @@ func testKnownPeers(t *testing.T, g *guest) {
 			want[[2]uint32{a, b}], want[[2]uint32{b, a}] = true, true
 		}
 	}
-	within(t, 4*patienceOfGuest, func() error {
+	within(t, patienceOfGuest, func() error {
 		text, err := g.run("cat /var/lib/rdma_exporter/peers/state.v1.json")
 		if err != nil {
 			return okWith(text, err)
@@ -170,7 +170,7 @@ func testPeersRestart(t *testing.T, g *guest) {
 	g.must(t, "kill $(pidof rdma_exporter); while pidof rdma_exporter; do sleep 1; done")
 	g.pairs(t, "meanwhile", "hold 1")
 	g.must(t, "/tmp/rdma_exporter "+peersFlags+" --web.listen-address=:"+guestPort+" >>"+shareMount+"/exporter.log 2>&1 &")
-	g.expectWithin(t, 8*patienceOfGuest, samples{pairsSeries("known"): 16, pairsSeries("unknown"): 2})
+	g.expectWithin(t, patienceOfGuest, samples{pairsSeries("known"): 16, pairsSeries("unknown"): 2})
 	g.nothingLost(t)
 }
 
@@ -236,7 +236,7 @@ func testNoNeighbour(t *testing.T, g *guest) {
 func testRetriesExceeded(t *testing.T, g *guest) {
 	out := g.pairs(t, "lose", "lose 3")
 	start := time.Now()
-	g.expectWithin(t, 8*patienceOfGuest, samples{lostSeries(ownAddress, "nearly_exact"): 3})
+	g.expectWithin(t, patienceOfGuest, samples{lostSeries(ownAddress, "nearly_exact"): 3})
 	t.Logf("%s\nnamed %v after the program was ready", out, time.Since(start).Round(100*time.Millisecond))
 	g.killPairs(t)
 	g.settle(t)
@@ -248,6 +248,6 @@ func testRetriesExceeded(t *testing.T, g *guest) {
 // seconds.
 func testRetriesLeave(t *testing.T, g *guest) {
 	g.pairs(t, "leave", "leave 1")
-	g.expectWithin(t, 8*patienceOfGuest, samples{lostSeries(ownAddress, "candidate"): 2})
+	g.expectWithin(t, patienceOfGuest, samples{lostSeries(ownAddress, "candidate"): 2})
 	g.expect(t, samples{lostSeries(ownAddress, "nearly_exact"): 3})
 }
