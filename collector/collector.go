@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/collector/modules"
 	"rdma_exporter/collector/neighbours"
 	"rdma_exporter/collector/pcie"
+	"rdma_exporter/collector/peers"
 	"rdma_exporter/collector/qos"
 	"rdma_exporter/collector/sensors"
 	"rdma_exporter/collector/setup"
@@ -39,5 +40,6 @@ func All(o shared.Options) []*shared.Collector {
 		gpudirect.New(with),
 		setup.New(with),
 		kernellog.New(with),
+		peers.New(with),
 	}
 }

@@ -2,15 +2,18 @@
 package hwcounters
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/collector/metric"
 	"rdma_exporter/collector/shared"
 	"rdma_exporter/collector/sysfs"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/reading"
@@ -56,21 +59,41 @@ type hwDir struct {
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
+	read := shared.ReadDevices(with.Devices, "hwcounters", nil, readDevice,
+		func(n *snapshot.Node, devices []snapshot.DeviceCounters) {
+			n.HWCounters = &snapshot.HWCounters{Devices: devices}
+		})
 	return &shared.Collector{
 		Name:  "hwcounters",
 		Help:  "RDMA transport counters: retransmissions, congestion notification, request errors",
 		Descs: slices.Concat(transportDescs, trafficDescs, []*metric.Desc{portHWStat, deviceHWStat}),
-		Read: shared.ReadDevices(
-			with.Devices,
-			"hwcounters",
-			nil,
-			readDevice,
-			func(n *snapshot.Node, devices []snapshot.DeviceCounters) {
-				n.HWCounters = &snapshot.HWCounters{Devices: devices}
-			},
-		),
+		Read: func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+			read(ctx, h, n, func(err error) {
+				with.Retries.Publish(retriesOf(n.HWCounters, h.Now()))
+				done(err)
+			})
+		},
 		Emit: emitHWCounters,
 	}
+}
+
+// retriesOf returns the exceeded retries of each port that counts them.
+func retriesOf(found *snapshot.HWCounters, now time.Time) (out []shared.PortRetries) {
+	if found == nil {
+		return nil
+	}
+	for i := range found.Devices {
+		d := &found.Devices[i]
+		names := transportNames[familyOf(d.Driver)]
+		for j := range d.Ports {
+			for _, st := range d.Ports[j].Stats {
+				if st.Value != notDecoded && transportDesc(names, st.Name) == retriesExceeded {
+					out = append(out, shared.PortRetries{Device: d.Name, Port: d.Ports[j].Number, Exceeded: st.Value, At: now})
+				}
+			}
+		}
+	}
+	return out
 }
 
 func readDevice(r *reading.Reader, d *reading.Device, st *hwState) (snapshot.DeviceCounters, bool) {

@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/source"
+	"rdma_exporter/internal/peers"
 	"rdma_exporter/internal/reading"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -53,7 +54,7 @@ type Options struct {
 	GPUFull     bool // all GPU metrics, not only those of NVLinks, PCIe and faults
 	// Bufinfo permits a read of the host's DMA-BUF list if a GPU is suspected of staging. It blocks jobs briefly.
 	Bufinfo bool
-	// EBPF permits Run to observe registrations of memory by eBPF programs.
+	// EBPF permits Run to observe registrations of memory, and queue pairs, by eBPF programs.
 	EBPF EBPF
 	// AskSubnet permits subnet management datagrams to both ends of InfiniBand links. Requires privileges.
 	AskSubnet bool
@@ -63,6 +64,8 @@ type Options struct {
 	ListenLLDP bool
 	// Memory outlives the collectors; nil: an empty one.
 	Memory *expect.Memory
+	// Peers outlives the collectors; nil: an empty one.
+	Peers *peers.Table
 	// PartMetrics returns the metrics that are read of virtual functions and subfunctions beside their physical function;
 	// nil: all.
 	PartMetrics func() map[string]bool

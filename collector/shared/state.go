@@ -3,6 +3,7 @@ package shared
 import (
 	"rdma_exporter/collector/counters"
 	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/peers"
 )
 
 // State is what the collectors of one set share. Each field says who provides it -> who uses it.
@@ -14,6 +15,7 @@ type State struct {
 	Links   *CommonLinks          // modes of both ends of InfiniBand links: neighbour -> infiniband
 	Last    *LastRound            // devices, GPUs: infiniband -> gdr, pcie, kernellog; jobs: gdr -> infiniband, kernellog
 	GPUs    *GPUReadings          // NVML: gpu -> gdr, pcie
+	Retries *Retries              // exceeded retries: hwcounters -> peers
 }
 
 // NewState returns the state of a new set of collectors.
@@ -21,9 +23,12 @@ func NewState(o Options) *State {
 	if o.Memory == nil {
 		o.Memory = expect.NewMemory(expect.Data{})
 	}
+	if o.Peers == nil {
+		o.Peers = peers.New()
+	}
 	conf := &SiteConfig{Store: o.Site, Hostname: o.Hostname}
 	return &State{
 		Options: o, Site: conf, Devices: NewRoster(o), Stats: counters.NewNetdevStats(),
-		Links: NewCommonLinks(), Last: &LastRound{}, GPUs: NewGPUReadings(o),
+		Links: NewCommonLinks(), Last: &LastRound{}, GPUs: NewGPUReadings(o), Retries: &Retries{},
 	}
 }

@@ -91,7 +91,7 @@ const inUse = `
 **Observed registrations.** With ` + "`CAP_BPF`" + ` and ` + "`CAP_PERFMON`" + ` ([permissions](permissions.md)) eBPF programs at functions of DMA-BUF, the RDMA core
 and peer memory clients observe each registration and its end, with process, device, size and mechanism (` + "`rdma_gdr_registered_bytes`" + `). What
 a process that started after them has registered is complete; ` + "`rdma_gdr_trace_start_time_seconds`" + ` says since when. The
-programs are detached at the end of the exporter however it ends, and for good above 10,000 events a second. Where the kernel cannot (no BTF, no kprobes, lockdown), the log and ` + "`check --verbose`" + ` have one line with the
+programs are detached at the end of the exporter however it ends, and for 5m above 10,000 events a second (reason overloaded). Where the kernel cannot (no BTF, no kprobes, lockdown), the log and ` + "`check --verbose`" + ` have one line with the
 reason, and the records below are used.
 
 Records of registered GPU memory, without them:

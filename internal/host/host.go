@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/host/source"
 	"rdma_exporter/internal/linkmode"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 	"rdma_exporter/internal/snapshot/wire"
 	"rdma_exporter/internal/transceiver"
 )
@@ -216,6 +217,9 @@ type RDMA interface {
 	// qps also RDMA_NLDEV_CMD_RES_QP_GET, which queries the driver for each queue pair: only for drivers that answer from
 	// memory.
 	Holders(ctx context.Context, device string, qps bool) ([]RDMAHolder, error)
+	// QueuePairs is RDMA_NLDEV_CMD_RES_QP_GET: those of a device with a peer (RC, UC, XRC), in RTR, RTS or ERR. The driver
+	// is queried for each queue pair of the device: mlx5 sends a firmware command. PIDs are those of Holders.
+	QueuePairs(ctx context.Context, device string) ([]qp.QueuePair, error)
 }
 
 // RDMAPort is the answer to PORT_GET; nil: not sent by the kernel.

@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // Processes finds the processes that use RDMA devices.
@@ -38,14 +39,17 @@ type Launchers interface {
 	Launchers(ctx context.Context, names []string) (found []hostdata.Launcher, whole bool, err error)
 }
 
-// Tracer observes, by eBPF programs, which process registers which memory with which RDMA device, and asynchronous
-// events of RDMA devices.
+// Tracer observes, by eBPF programs, which process registers which memory with which RDMA device, asynchronous events
+// of RDMA devices, and the peers of queue pairs.
 type Tracer interface {
 	// Trace attaches the programs and follows their events until ctx ends, which is not an error. They are detached when
-	// it returns. A LastingError will recur.
+	// it returns. After too many events they are detached for some minutes. A LastingError will recur.
 	Trace(ctx context.Context) error
 	// Traced is what has been seen. The error is ErrNotTracing while no programs are attached, or that of the last Trace.
 	Traced(ctx context.Context) (accel.Trace, error)
+	// Pairs is what has been seen of queue pairs, with the events after one by its number; the latest 32,768 are kept.
+	// The errors are those of Traced.
+	Pairs(ctx context.Context, after uint64) (qp.Pairs, error)
 	// MayTrace reports whether this process has the capabilities that Trace requires.
 	MayTrace() bool
 }

@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/host/rooted"
+	"rdma_exporter/internal/peers"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/rulefiles"
 )
@@ -26,6 +27,7 @@ type Config struct {
 	Paths            rooted.Paths
 	Replay           string
 	StateDir         string
+	Peers            *peers.Table // of the daemon; nil: none outlives the collectors
 	includeText      string
 	excludeText      string
 	include, exclude *regexp.Regexp
@@ -242,6 +244,7 @@ func (c *Config) Enabled(all []*collector.Collector) ([]*collector.Collector, er
 func (c *Config) Options(m *Machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.Site.Store, Hostname: m.Hostname(), Memory: memory, NCCL: c.NCCL,
+		Peers:          c.Peers,
 		SampleInterval: c.SampleInterval, ModuleInterval: c.ModuleInterval, GPUInterval: c.GPUInterval,
 		GPUFull: c.GPUMode == gpuModeFull, Bufinfo: c.bufinfo, EBPF: collector.EBPF(c.ebpfMode),
 		PartMetrics: c.partMetrics(), MaxDevices: c.Limits.Devices,

@@ -52,7 +52,7 @@ var (
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help:   "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck (blocked in the kernel), late (no answer in time for another reason: this process waited for a CPU, or a service did not answer), back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.",
+		Help:   "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck (blocked in the kernel), late (no answer in time for another reason: this process waited for a CPU, or a service did not answer), overloaded (too many events for the eBPF programs), back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.",
 		Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
 	permissionDenied = &exposition.Desc{

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 	"rdma_exporter/internal/snapshot/wire"
 )
 
@@ -29,6 +30,7 @@ type Node struct {
 	Neighbours *Neighbours
 	Setup      *hostdata.Setup
 	KernelLog  *hostdata.KernelLog
+	Peers      *qp.Peers
 
 	// Issues are the items that could not be read. Each affects only its own samples.
 	Issues []Issue

@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 	"rdma_exporter/internal/transceiver"
 )
 
@@ -174,6 +175,10 @@ func (x rdma) Holders(ctx context.Context, device string, qps bool) ([]host.RDMA
 	return spoil[[]host.RDMAHolder](x.m, "RDMA.Holders")(x.of.Holders(ctx, device, qps))
 }
 
+func (x rdma) QueuePairs(ctx context.Context, device string) ([]qp.QueuePair, error) {
+	return spoil[[]qp.QueuePair](x.m, "RDMA.QueuePairs")(x.of.QueuePairs(ctx, device))
+}
+
 type ethtool struct {
 	of host.Ethtool
 	m  *marks
@@ -287,6 +292,10 @@ func (x tracer) Trace(ctx context.Context) error { return x.of.Trace(ctx) }
 
 func (x tracer) Traced(ctx context.Context) (accel.Trace, error) {
 	return spoil[accel.Trace](x.m, "Tracer.Traced")(x.of.Traced(ctx))
+}
+
+func (x tracer) Pairs(ctx context.Context, after uint64) (qp.Pairs, error) {
+	return spoil[qp.Pairs](x.m, "Tracer.Pairs")(x.of.Pairs(ctx, after))
 }
 
 func (x tracer) MayTrace() bool { return x.of.MayTrace() }

@@ -254,7 +254,7 @@ func testModulesReloaded(t *testing.T, g *guest) {
 	})
 }
 
-// testTooManyEvents: above 10,000 events per second the programs are detached for good, with one line.
+// testTooManyEvents: above 10,000 events per second the programs are detached for minutes, with one line.
 func testTooManyEvents(t *testing.T, g *guest) {
 	for range 4 {
 		g.must(t, "(sleep 3000 | /tmp/registrar mlx5_0 churn=200000 unpaced=1) >/dev/null 2>&1 &")

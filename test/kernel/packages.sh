@@ -3,7 +3,7 @@
 set -eu
 
 packages=(
-  gcc make kmod xz-utils                          # the test driver, the kernel's modules
+  gcc make kmod xz-utils libibverbs-dev           # the test driver, programs of queue pairs, the kernel's modules
   busybox-static cpio                             # the initramfs
   iproute2 ibverbs-utils ibverbs-providers        # goes into it
   qemu-system-x86

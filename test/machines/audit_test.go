@@ -116,7 +116,7 @@ var notRead = map[string]bool{
 	"rdma_port_fec_ber_baseline": true, // the exporter's memory
 	"rdma_port_fec_info":         true, // else it follows from the rate of a lane
 	// The exporter's memory.
-	"rdma_port_earlier_link_layer_info": true,
+	"rdma_port_earlier_link_layer_info": true, "rdma_port_peer_lost_total": true,
 	// Recorded for 12m at most.
 	"rdma_port_fec_lane_corrected_bits_total": true, "rdma_port_fec_lane_corrected_symbols_total": true,
 	"rdma_device_renamed_info":   true,                                // the exporter's memory

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/host/dcb"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // answerKinds are the recorded answers. Their texts have a rule for each field, in fieldRules.
@@ -40,6 +41,8 @@ var answerKinds = []answerKind{
 	kindOf[answer.LauncherSearch](answer.LaunchersPath),
 	kindOf[host.KernelLogReading](answer.KernelLogPath),
 	kindOf[accel.Trace](answer.TracePath),
+	kindOf[qp.Pairs](answer.PairsPath),
+	kindOf[[]qp.QueuePair](`rdma/[^/]+/pairs`),
 }
 
 type answerKind struct {
@@ -193,6 +196,11 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"AsyncTotal.Kind":        word,
 		"AsyncEvent.Device":      name,
 		"AsyncEvent.Kind":        word,
+		"PairEvent.Kind":         word,
+		"PairEvent.Device":       name,
+		"PairEvent.Command":      knownCommand,
+		"PairEvent.Peer":         shaped(gid + `|lid:[0-9]{1,10}`),
+		"PairEvent.Event":        word,
 	}
 })
 

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lazy"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // changed returns the content of an entry with a change; nil if it cannot be decoded: the entry is left out.
@@ -153,6 +154,20 @@ func eachPID(e capture.Entry, to func(int) int) capture.Entry {
 		})
 	case e.Path == answer.TracePath:
 		return withPIDs(e, to, tracedPIDs)
+	case e.Path == answer.PairsPath:
+		return withPIDs(e, to, func(p *qp.Pairs) (pids []*int) {
+			for i := range p.Events {
+				pids = append(pids, &p.Events[i].PID)
+			}
+			return pids
+		})
+	case strings.HasPrefix(e.Path, "rdma/") && strings.HasSuffix(e.Path, "/pairs"):
+		return withPIDs(e, to, func(pairs *[]qp.QueuePair) (pids []*int) {
+			for i := range *pairs {
+				pids = append(pids, &(*pairs)[i].PID)
+			}
+			return pids
+		})
 	}
 	return e
 }

@@ -20,6 +20,7 @@ const (
 	LaunchersPath  = "launchers"  // services that start jobs, with their limit of locked memory
 	KernelLogPath  = "kernel/log" // events
 	TracePath      = "ebpf/trace" // what eBPF programs have observed
+	PairsPath      = "ebpf/pairs" // what they have observed of queue pairs
 	ProcessDir     = "processes"
 	NVMLSystemPath = "nvml/system"
 	NVMLGPUDir     = "nvml/gpu"
@@ -27,6 +28,9 @@ const (
 
 // ModesDir has the permission bits of files, by path.
 const ModesDir = "modes"
+
+// QueuePairsOf returns the path of the connected queue pairs of a device, as listed by RDMA netlink.
+func QueuePairsOf(device string) string { return "rdma/" + device + "/pairs" }
 
 // LLDPDir has the neighbours of systemd-networkd by interface index: frames, each preceded by its length.
 const LLDPDir = "run/systemd/netif/lldp/"

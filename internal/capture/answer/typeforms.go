@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 	"rdma_exporter/internal/snapshot/wire"
 )
 
@@ -336,6 +337,30 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Kind   kind
 			PID    pid
 			Job    -`,
+		reflect.TypeFor[qp.Pairs](): `
+			Since  age
+			Lost   lost
+			Events pair_`,
+		reflect.TypeFor[qp.PairEvent](): `
+			Seq     ,name
+			At      age
+			Kind    kind
+			Device  device
+			Port    port
+			QPN     qpn
+			PID     pid
+			Command command,escaped
+			PeerQPN peer_qpn
+			Peer    peer
+			RoCE    roce
+			Errno   errno
+			Event   event`,
+		reflect.TypeFor[qp.QueuePair](): `
+			QPN     ,name
+			PeerQPN peer
+			Port    port
+			PID     pid
+			State   state`,
 	}
 })
 

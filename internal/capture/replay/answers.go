@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 func rdmaPath(device string, port int, what string) string {
@@ -211,6 +212,12 @@ func (a answers) Launchers(ctx context.Context, names []string) ([]hostdata.Laun
 	return l.Found, err == nil && !l.Cut, err
 }
 
+// QueuePairs returns the connected queue pairs of a device. Captures of earlier versions have none.
+func (a answers) QueuePairs(ctx context.Context, device string) ([]qp.QueuePair, error) {
+	return query(a, answer.QueuePairsOf(device),
+		func(h *host.Host) ([]qp.QueuePair, error) { return h.RDMA.QueuePairs(ctx, device) })
+}
+
 // KernelLog returns the events of the kernel log, with their lines as they were printed only if that is wanted.
 func (a answers) KernelLog(ctx context.Context) (host.KernelLogReading, error) {
 	reading, err := query(a, answer.KernelLogPath, func(h *host.Host) (host.KernelLogReading, error) {
@@ -244,6 +251,31 @@ func (a answers) Traced(ctx context.Context) (accel.Trace, error) {
 		err = host.ErrNotTracing
 	}
 	return t, err
+}
+
+// recordedPairs limits the events of queue pairs in one reading of a capture.
+const recordedPairs = 1024
+
+// Pairs returns the observation of queue pairs, as Traced. A capture has the latest events of each reading.
+func (a answers) Pairs(ctx context.Context, after uint64) (qp.Pairs, error) {
+	if a.player != nil {
+		p, err := query(a, answer.PairsPath, func(*host.Host) (qp.Pairs, error) { return qp.Pairs{}, nil })
+		if access.IsAbsent(err) {
+			err = host.ErrNotTracing
+		}
+		p.Events = slices.DeleteFunc(p.Events, func(e qp.PairEvent) bool { return e.Seq <= after })
+		return p, err
+	}
+	var all qp.Pairs
+	_, err := query(a, answer.PairsPath, func(h *host.Host) (qp.Pairs, error) {
+		var err error
+		all, err = h.Tracer.Pairs(ctx, after)
+		a.recorder.start(true)
+		recorded := all
+		recorded.Events = all.Events[max(0, len(all.Events)-recordedPairs):]
+		return recorded, err
+	})
+	return all, err
 }
 
 // MayTrace reports whether the recorded machine allows tracing. A replay has no kernel.

@@ -12,6 +12,7 @@ var transportFaults = fault.Kinds{
 	"retries_exceeded/lasting":      {Write: retriesWithoutLinkFault},
 	"retries_exceeded/requests":     {Write: requestsFailOnEFA, OfHost: true},
 	"retries_exceeded/once":         {Write: retriesOnce},
+	"retries_exceeded/unreachable":  {Write: peersUnreachable},
 }
 
 func retransmissions(f *fault.Fault) fault.Text {
@@ -86,6 +87,7 @@ func retriesWithLinkFault(f *fault.Fault) fault.Text {
 	var e fault.Lines
 	e.Add("Retries", "exceeded in "+windows+".")
 	addPortsWithRetries(f, &e)
+	addLostPeers(f, &e)
 	e.AddKnown("Link losses", f.Text(`sum(increase(rdma_port_link_transitions_total{to="down",$port}[30m])) > 0 `+
 		`or max(increase(rdma_port_link_down_events_total{$port}[30m])) > 0`, "%.0f", ""), " in 30m.")
 	e.AddKnown("FEC", f.Text(`max(increase(rdma_port_fec_uncorrectable_blocks_total{$port}[30m])) > 0`, "%.0f", ""),
@@ -122,8 +124,9 @@ func retriesWithoutLinkFault(f *fault.Fault) fault.Text {
 	var e fault.Lines
 	e.Add("Retries", "exceeded in "+windows+".")
 	addPortsWithRetries(f, &e)
+	addLostPeers(f, &e)
 	e = append(e, f.JobSettings("nccl_timeout|nccl_retry_cnt|nccl_sl")...)
-	e.Add("Not evaluated", "the peers of the connections, the path to them.")
+	e.Add("Not evaluated", fault.When(!f.Has(lostAt), "the peers of the connections, ")+"the path to them.")
 	return fault.Text{
 		Summary: f.Where() + ": transport retry counter exceeded in " + windows + ", no link fault on this port",
 		Description: "Requests exceeded the transport retry counter (NCCL status 12) in " + windows + ", without link " +
@@ -143,6 +146,7 @@ func retriesOnce(f *fault.Fault) fault.Text {
 	var e fault.Lines
 	e.Add("Retries", requests+" exceeded in 5m.")
 	addPortsWithRetries(f, &e)
+	addLostPeers(f, &e)
 	e = append(e, f.JobSettings("nccl_timeout|nccl_retry_cnt|nccl_sl")...)
 	e.Add("Not evaluated", "whether a job was killed.")
 	return fault.Text{

@@ -21,6 +21,9 @@ var ErrLate = errors.New("no answer")
 // Unanswered reports whether err is of a read that has not returned, for whatever reason.
 func Unanswered(err error) bool { return errors.Is(err, ErrStuck) || errors.Is(err, ErrLate) }
 
+// ErrOverloaded is wrapped by errors of an observation that is paused because of too many events.
+var ErrOverloaded = errors.New("too many events")
+
 // ErrMalformed is wrapped by errors of content that could not be parsed.
 var ErrMalformed = errors.New("malformed")
 
@@ -64,6 +67,7 @@ const (
 	Permission  Reason = "permission"  // EACCES, EPERM
 	Stuck       Reason = "stuck"       // a read has not returned from the kernel
 	Late        Reason = "late"        // no answer in time, and not known to be blocked
+	Overloaded  Reason = "overloaded"  // not observed for a time, because of too many events
 	BackedOff   Reason = "back_off"    // not queried, because an earlier request was slow
 	Malformed   Reason = "malformed"   // the content could not be parsed
 	Panic       Reason = "panic"       // bug in the exporter, recovered by Guard
@@ -80,6 +84,7 @@ func ReasonOf(err error) Reason {
 		{ErrStuck, Stuck},
 		{ErrLate, Late},
 		{ErrBackOff, BackedOff},
+		{ErrOverloaded, Overloaded},
 		{context.DeadlineExceeded, Late},
 		{ErrMalformed, Malformed},
 		{syscall.ENOENT, Absent},

@@ -24,6 +24,7 @@ func TestReasonOf(t *testing.T) {
 		{"ErrGarbled", ErrGarbled("sys/x", []byte("?")), Malformed},
 		{"NotSupported", NotSupported("sys/x"), Unsupported},
 		{"ErrMalformed", ErrMalformed, Malformed},
+		{"ErrOverloaded", fmt.Errorf("%w: 12000 a second", ErrOverloaded), Overloaded},
 		{"ENOENT", syscall.ENOENT, Absent},
 		{"ENOTDIR", syscall.ENOTDIR, Absent},
 		{"EPROTONOSUPPORT", syscall.EPROTONOSUPPORT, Absent},

@@ -1,4 +1,4 @@
-// Package ebpf observes registrations of memory by eBPF programs.
+// Package ebpf observes registrations of memory, and peers of queue pairs, by eBPF programs.
 package ebpf
 
 import (
@@ -19,14 +19,16 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 const (
 	// traceInterval is the time between two reads of the ring buffer.
 	traceInterval = 500 * time.Millisecond
-	// maxTraceRate is the number of events per second above which the programs are detached for good: jobs register memory
-	// when they start, and not in a loop.
+	// maxTraceRate is the number of events per second above which the programs are detached for tracePause: jobs register
+	// memory and connect when they start, and not in a loop.
 	maxTraceRate = 10_000
+	tracePause   = 5 * time.Minute
 	// traceModules is how often it is checked whether modules were loaded or unloaded.
 	traceModules = 10 * time.Second
 )
@@ -36,18 +38,21 @@ type tracer struct {
 	tree    *rooted.Tree
 	now     func() time.Time
 	maxRate int
+	pause   time.Duration // after an overload
 
 	mu      sync.Mutex
 	table   *traceTable
 	err     error // why nothing is observed
 	state   accel.Trace
+	pairs   pairLog
+	paired  bool       // queue pairs are observed
 	drained sync.Mutex // one reader of the ring buffer
 	drain   func()
 }
 
 // NewTracer returns a tracer that has attached nothing yet.
 func NewTracer(t *rooted.Tree) *tracer {
-	return &tracer{tree: t, now: time.Now, maxRate: maxTraceRate, err: host.ErrNotTracing}
+	return &tracer{tree: t, now: time.Now, maxRate: maxTraceRate, pause: tracePause, err: host.ErrNotTracing}
 }
 
 // MayTrace reports whether CAP_BPF and CAP_PERFMON are effective. CAP_SYS_ADMIN includes both, but is granted for other
@@ -69,23 +74,40 @@ var errModules = errors.New("modules have changed")
 func (t *tracer) Trace(ctx context.Context) error {
 	for {
 		err := t.observe(ctx)
-		if errors.Is(err, errModules) {
+		switch {
+		case errors.Is(err, errModules):
 			continue
-		}
-		if err != nil {
+		case errors.Is(err, access.ErrOverloaded):
+			t.end(&access.Error{Op: "observe", Path: tracedPath, Err: err})
+			select {
+			case <-time.After(t.pause):
+				continue
+			case <-ctx.Done():
+				err = nil
+			}
+		case err != nil:
 			errno := syscall.EOPNOTSUPP // whatever the kernel has returned: a privilege would not help
 			if !t.MayTrace() {
 				errno = syscall.EPERM
 			}
-			err = host.LastingError{Err: &access.Error{Op: "observe", Path: "registrations by eBPF", Err: err}, Errno: errno}
+			err = host.LastingError{Err: &access.Error{Op: "observe", Path: tracedPath, Err: err}, Errno: errno}
 		}
-		t.mu.Lock()
-		if t.err = err; err == nil {
-			t.err = host.ErrNotTracing
-		}
-		t.mu.Unlock()
+		t.end(err)
 		return err
 	}
+}
+
+// tracedPath names what is observed in errors.
+const tracedPath = "registrations by eBPF"
+
+// end notes why nothing is observed; nil: the observation was ended.
+func (t *tracer) end(err error) {
+	if err == nil {
+		err = host.ErrNotTracing
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
 }
 
 // observe attaches the programs and takes up their records until ctx ends.
@@ -137,6 +159,7 @@ func (t *tracer) begin(attached *trace) {
 	t.state = accel.Trace{
 		Host: facts.host, Peermem: facts.peermem, Events: facts.events, QPEvents: facts.qpEvents, Missing: attached.missing,
 	}
+	t.paired = facts.pairs
 	t.incomplete()
 }
 
@@ -180,6 +203,30 @@ func (t *tracer) Traced(context.Context) (accel.Trace, error) {
 		}
 		for i := range out.Recent {
 			out.Recent[i].PID = 0
+		}
+	}
+	return out, nil
+}
+
+// Pairs takes up what is in the ring buffer first.
+func (t *tracer) Pairs(_ context.Context, after uint64) (qp.Pairs, error) {
+	t.drained.Lock()
+	if t.drain != nil {
+		t.drain()
+	}
+	t.drained.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.err != nil:
+		return qp.Pairs{}, t.err
+	case !t.paired:
+		return qp.Pairs{}, host.ErrNotTracing
+	}
+	out := qp.Pairs{Since: t.state.Since, Lost: t.state.Lost, Events: t.pairs.after(after)}
+	if !t.ownsPIDs() {
+		for i := range out.Events {
+			out.Events[i].PID = 0
 		}
 	}
 	return out, nil
@@ -256,6 +303,7 @@ func (r *traceReader) drain() {
 		r.events++
 		if event, ok := decodeTrace(r.rec.RawSample); ok {
 			r.table.add(event, now)
+			r.pairs.add(&event, now)
 		}
 	}
 	if r.table.lost > 0 {
@@ -285,8 +333,8 @@ func (r *traceReader) rate(now time.Time) error {
 	events := r.events
 	r.at, r.events = now, 0
 	if float64(events) > float64(r.maxRate)*took.Seconds() {
-		return fmt.Errorf("detached until the next start: %.0f events per second, the limit is %d",
-			float64(events)/took.Seconds(), r.maxRate)
+		return fmt.Errorf("%w, detached for %v: %.0f events per second, the limit is %d",
+			access.ErrOverloaded, r.pause, float64(events)/took.Seconds(), r.maxRate)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ type probeSet struct {
 var modulesTraced = []string{"ib_core", "ib_uverbs", "nvidia_peermem", "nv_peer_mem", "amdgpu"}
 
 // traceFacts are the kinds of facts that the attached programs report.
-type traceFacts struct{ dmabuf, imports, host, peermem, events, qpEvents bool }
+type traceFacts struct{ dmabuf, imports, host, peermem, events, qpEvents, pairs bool }
 
 // trace is the attached programs.
 type trace struct {
@@ -109,12 +109,25 @@ func (t *trace) sets(types *kernelTypes) []probeSet {
 		{"memory of nvidia_peermem", nil, peerProbes(m, types, "nv_mem_acquire", "nv_dma_map", "nv_mem_release"), &t.facts.peermem},
 		{"memory of amdgpu by peer memory", nil, peerProbes(m, types, "amd_acquire", "amd_dma_map", "amd_release"), &t.facts.peermem},
 		{"events of ports and devices", types.rdmaError, []probe{
-			{"rdma_event", "ib_dispatch_event", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, -1) }},
+			{"rdma_event", "ib_dispatch_event", false, func(h hook) asm.Instructions {
+				return m.dispatched(h, types.rdma, element{-1, -1})
+			}},
 		}, &t.facts.events},
 		{"events of queue pairs", types.rdmaError, []probe{
-			{"rdma_qp_event", "ib_uverbs_qp_event_handler", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.qpTask) }},
-			{"rdma_cq_event", "ib_uverbs_cq_event_handler", false, func(h hook) asm.Instructions { return m.dispatched(h, types.rdma, types.rdma.cqTask) }},
+			{"rdma_qp_event", "ib_uverbs_qp_event_handler", false, func(h hook) asm.Instructions {
+				return m.dispatched(h, types.rdma, element{types.rdma.qpTask, types.rdma.qpNumber})
+			}},
+			{"rdma_cq_event", "ib_uverbs_cq_event_handler", false, func(h hook) asm.Instructions {
+				return m.dispatched(h, types.rdma, element{types.rdma.cqTask, -1})
+			}},
 		}, &t.facts.qpEvents},
+		{"peers of queue pairs", types.pairsMissing(), []probe{
+			{"rdma_pair_end", "ib_destroy_qp_user", false, func(h hook) asm.Instructions { return m.pairEnded(h, types.rdma) }},
+			{"rdma_qp_user", "ib_modify_qp_with_udata", true, func(h hook) asm.Instructions { return m.pairModified(h, types.rdma, 4) }},
+			{"rdma_qp_user_in", "ib_modify_qp_with_udata", false, func(h hook) asm.Instructions { return m.pairModifies(h, types.rdma) }},
+			{"rdma_qp_kern", "ib_modify_qp", true, func(h hook) asm.Instructions { return m.pairModified(h, types.rdma, 3) }},
+			{"rdma_qp_kern_in", "ib_modify_qp", false, func(h hook) asm.Instructions { return m.pairModifies(h, types.rdma) }},
+		}, &t.facts.pairs},
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 
 // The programs and this package share the layout of these records, in host byte order. All begin with the kind.
 const (
-	recordBegin = iota + 1 // a registration
-	recordEnd              // the end of one
-	recordAsync            // an asynchronous event
+	recordBegin   = iota + 1 // a registration
+	recordEnd                // the end of one
+	recordAsync              // an asynchronous event
+	recordPair               // a queue pair was moved to RTR or ERR
+	recordPairEnd            // a queue pair is destroyed
 )
 
 // Mechanisms in a record.
@@ -44,12 +46,14 @@ const (
 	endSize      = 16
 )
 
-// Offsets in a record of an asynchronous event: kind u32, PID u32, event u32, port u32, RDMA device.
+// Offsets in a record of an asynchronous event: kind u32, PID u32, event u32, port u32, queue pair u32, padding, RDMA
+// device.
 const (
 	asyncPID    = 4
 	asyncEvent  = 8
 	asyncPort   = 12
-	asyncDevice = 16
+	asyncQPN    = 16
+	asyncDevice = 24
 	asyncSize   = asyncDevice + deviceSize
 )
 
@@ -60,7 +64,8 @@ type traceRecord struct {
 	pid                        int
 	id, bytes                  uint64
 	function, exporter, device string
-	event, port                uint32
+	event, port, qpn           uint32
+	pair                       pairRecord
 }
 
 // decodeTrace returns false for bytes that are no record.
@@ -79,8 +84,14 @@ func decodeTrace(b []byte) (r traceRecord, ok bool) {
 	case r.kind == recordEnd && len(b) >= endSize:
 		r.mechanism, r.id = u32(endMechanism), u64(endID)
 	case r.kind == recordAsync && len(b) >= asyncSize:
-		r.pid, r.event, r.port, r.device = int(u32(asyncPID)), u32(asyncEvent), u32(asyncPort),
-			rooted.Text(b[asyncDevice:][:deviceSize])
+		r.pid, r.event, r.port, r.qpn = int(u32(asyncPID)), u32(asyncEvent), u32(asyncPort), u32(asyncQPN)
+		r.device = rooted.Text(b[asyncDevice:][:deviceSize])
+	case r.kind == recordPair && len(b) >= pairSize:
+		r.pid, r.port, r.qpn = int(u32(pairPID)), u32(pairPort), u32(pairQPN)
+		r.device = rooted.Text(b[pairDevice:][:deviceSize])
+		r.pair = decodePair(b)
+	case r.kind == recordPairEnd && len(b) >= pairEndSize:
+		r.pid, r.qpn, r.device = int(u32(pairEndPID)), u32(pairEndQPN), rooted.Text(b[pairEndDevice:][:deviceSize])
 	default:
 		return r, false
 	}

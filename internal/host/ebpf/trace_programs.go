@@ -30,7 +30,7 @@ type traceMaps struct {
 	ring *ebpf.Map // of records
 	lost *ebpf.Map // one number: records that did not fit
 	// Arguments by thread, from the entry of a function to its end or to the next function that it calls: two words each.
-	attaching, registering, importing, acquiring *ebpf.Map
+	attaching, registering, importing, acquiring, modifying *ebpf.Map
 }
 
 const (
@@ -52,6 +52,7 @@ func newTraceMaps() (m *traceMaps, err error) {
 		{&m.registering, threadMap("rdma_registerin", ebpf.Hash)},
 		{&m.importing, threadMap("rdma_importing", ebpf.LRUHash)}, // no end is observed of these
 		{&m.acquiring, threadMap("rdma_acquiring", ebpf.LRUHash)},
+		{&m.modifying, threadMap("rdma_modifying", ebpf.Hash)},
 	} {
 		if *s.to, err = ebpf.NewMap(&s.spec); err != nil {
 			return m, fmt.Errorf("create map %s: %w", s.spec.Name, err)
@@ -66,7 +67,7 @@ func threadMap(name string, kind ebpf.MapType) ebpf.MapSpec {
 
 func (m *traceMaps) close() error {
 	var errs []error
-	for _, one := range []*ebpf.Map{m.ring, m.lost, m.attaching, m.registering, m.importing, m.acquiring} {
+	for _, one := range []*ebpf.Map{m.ring, m.lost, m.attaching, m.registering, m.importing, m.acquiring, m.modifying} {
 		if one != nil {
 			errs = append(errs, one.Close())
 		}
@@ -87,8 +88,8 @@ type hook struct {
 	fentry bool // by a trampoline (fentry or fexit), else by a kprobe
 }
 
-// endArguments is the number of arguments of the functions whose end is observed, dma_buf_dynamic_attach and
-// ib_umem_get: the result follows them.
+// endArguments is the number of arguments of the functions whose end is observed, dma_buf_dynamic_attach, ib_umem_get
+// and ib_modify_qp_with_udata: the result follows them.
 const endArguments = 4
 
 // load loads an argument. R1 is the context, as at the start of the program.
@@ -99,9 +100,12 @@ func (h hook) load(to asm.Register, n int) asm.Instruction {
 	return asm.LoadMem(to, asm.R1, argumentOffsets[runtime.GOARCH].arguments[n], asm.DWord)
 }
 
-func (h hook) loadResult(to asm.Register) asm.Instruction {
+func (h hook) loadResult(to asm.Register) asm.Instruction { return h.loadResultAfter(to, endArguments) }
+
+// loadResultAfter is loadResult of a function with another number of arguments.
+func (h hook) loadResultAfter(to asm.Register, arguments int) asm.Instruction {
 	if h.fentry {
-		return asm.LoadMem(to, asm.R1, int16(8*endArguments), asm.DWord)
+		return asm.LoadMem(to, asm.R1, int16(8*arguments), asm.DWord)
 	}
 	return asm.LoadMem(to, asm.R1, argumentOffsets[runtime.GOARCH].result, asm.DWord)
 }
@@ -159,13 +163,19 @@ func storePID(at int16) asm.Instructions {
 
 // output appends the record at the end of the stack's upper part to the ring buffer, and counts one that does not fit.
 func (m *traceMaps) output(size int) asm.Instructions {
-	return asm.Instructions{
+	return append(asm.Instructions{
 		asm.LoadMapPtr(asm.R1, m.ring.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP), asm.Add.Imm(asm.R2, int32(record-size)),
 		asm.Mov.Imm(asm.R3, int32(size)),
 		asm.Mov.Imm(asm.R4, unix.BPF_RB_NO_WAKEUP), // the reader comes by itself
 		asm.FnRingbufOutput.Call(),
 		asm.JEq.Imm(asm.R0, 0, "exit"),
+	}, m.lose()...)
+}
+
+// lose counts a lost record.
+func (m *traceMaps) lose() asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMapValue(asm.R1, m.lost.FD(), 0),
 		asm.Mov.Imm(asm.R2, 1),
 		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, 0),
@@ -314,9 +324,12 @@ func (m *traceMaps) mapped(h hook, t *kernelTypes) asm.Instructions {
 	)
 }
 
-// dispatched returns the program at the begin of a function with an event as argument 0. task is the offset of the
-// pointer to the creating task in the event's element; negative if there is none.
-func (m *traceMaps) dispatched(h hook, t *rdmaTypes, task int32) asm.Instructions {
+// element is an event's element: offsets of the pointer to the creating task, and of the number of a queue pair;
+// negative if there is none.
+type element struct{ task, number int32 }
+
+// dispatched returns the program at the begin of a function with an event as argument 0.
+func (m *traceMaps) dispatched(h hook, t *rdmaTypes, of element) asm.Instructions {
 	const at = record - asyncSize
 	out := sequence(
 		asm.Instructions{h.load(asm.R6, 0)},
@@ -324,11 +337,14 @@ func (m *traceMaps) dispatched(h hook, t *rdmaTypes, task int32) asm.Instruction
 		read(at+asyncEvent, 4, asm.R6, t.eventKind),
 		readPointer(asm.R7, asm.R6, t.eventDevice), readString(at+asyncDevice, deviceSize, asm.R7, t.name),
 	)
-	if task < 0 {
-		out = append(out, read(at+asyncPort, 4, asm.R6, t.eventElement)...)
+	if of.task < 0 {
+		out = append(out, read(at+asyncPort, t.eventPortSize, asm.R6, t.eventElement)...)
 	} else {
 		out = append(out, readPointer(asm.R8, asm.R6, t.eventElement)...)
-		out = append(out, readPointer(asm.R8, asm.R8, task)...)
+		if of.number >= 0 {
+			out = append(out, read(at+asyncQPN, 4, asm.R8, of.number)...)
+		}
+		out = append(out, readPointer(asm.R8, asm.R8, of.task)...)
 		out = append(out, read(at+asyncPID, 4, asm.R8, t.taskTGID)...)
 	}
 	return program(out, m.output(asyncSize))

@@ -26,6 +26,10 @@ type rdmaTypes struct {
 	taskTGID                             int32
 	umemDMABUF                           int32 // ib_umem.is_dmabuf: its byte
 	umemDMABUFMask                       int32 // and bit; 0: not found
+	eventPortSize                        int32 // of ib_event.element.port_num: 1 before Linux 5.13, else 4
+	qpNumber                             int32 // ib_qp
+	pairs                                *pairTypes
+	pairsError                           error // why pairs is nil
 }
 
 // readKernelTypes parses the BTF of the kernel and of the RDMA core: some 25 ms of CPU time, seconds on an emulated
@@ -64,10 +68,13 @@ func readRDMATypes(cache *btf.Cache, kernel *btf.Spec) (*rdmaTypes, error) {
 	f.offset(&t.qpTask, "ib_qp", "res.task")
 	f.offset(&t.cqTask, "ib_cq", "res.task")
 	f.offset(&t.taskTGID, "task_struct", "tgid")
+	f.offset(&t.qpNumber, "ib_qp", "qp_num")
+	f.size(&t.eventPortSize, "ib_event", "element.port_num")
 	if f.err != nil {
 		return nil, fmt.Errorf("no type information (BTF) of ib_core: %w", f.err)
 	}
 	f.bit(&t.umemDMABUF, &t.umemDMABUFMask, "ib_umem", "is_dmabuf")
+	t.pairs, t.pairsError = readPairTypes(f.specs)
 	return t, nil
 }
 
@@ -127,6 +134,17 @@ func (f *typeFinder) offset(to *int32, structure, path string) {
 	if f.err = cmp.Or(f.err, err); err == nil {
 		*to = int32(at.Bytes())
 	}
+}
+
+// size is the width of an integer in bytes.
+func (f *typeFinder) size(to *int32, structure, path string) {
+	_, m, err := f.member(structure, path)
+	if err == nil {
+		var n int
+		n, err = btf.Sizeof(m.Type)
+		*to = int32(n)
+	}
+	f.err = cmp.Or(f.err, err)
 }
 
 // bit is the byte and the mask of a bit field on a little-endian machine; unchanged if there is none.

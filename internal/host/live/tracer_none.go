@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/host/access"
 	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/snapshot/qp"
 )
 
 // noTracer is the tracer of a build without eBPF programs.
@@ -33,6 +34,9 @@ func (noTracer) Trace(context.Context) error { return errNoEBPF }
 
 // Traced returns errNoEBPF.
 func (noTracer) Traced(context.Context) (accel.Trace, error) { return accel.Trace{}, errNoEBPF }
+
+// Pairs returns errNoEBPF.
+func (noTracer) Pairs(context.Context, uint64) (qp.Pairs, error) { return qp.Pairs{}, errNoEBPF }
 
 // MayTrace reports false, so that nothing is asked of it unless the configuration demands it.
 func (noTracer) MayTrace() bool { return false }

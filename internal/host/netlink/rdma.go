@@ -30,6 +30,10 @@ const (
 
 	nldevAttrResQP       = 19
 	nldevAttrResQPEntry  = 20
+	nldevAttrResLQPN     = 21
+	nldevAttrResRQPN     = 22
+	nldevAttrResType     = 26
+	nldevAttrResState    = 27
 	nldevAttrResPID      = 28
 	nldevAttrResKernName = 29
 	nldevAttrResMR       = 40

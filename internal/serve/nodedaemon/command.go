@@ -104,6 +104,12 @@ func (s *Command) Run(ctx context.Context, c *machine.Config, std command.Stream
 	}
 	kept := newKeeper(ctx, c, m, std.Log)
 	defer kept.close()
+	var connected *peersKeeper
+	if m.Player == nil {
+		connected = newPeersKeeper(ctx, c.StateDir, std.Log)
+		c.Peers = connected.table
+	}
+	defer connected.close()
 	on, err := c.Collectors(m, kept.memory)
 	if err != nil {
 		return command.Usage(err)
@@ -193,6 +199,7 @@ func (s *Command) Run(ctx context.Context, c *machine.Config, std command.Stream
 		}()
 		kept.listen(reload.AddHandlers, gpus.addHandlers)
 		kept.start(ctx)
+		connected.start(ctx)
 	})
 }
 

@@ -126,6 +126,7 @@ func newFlightRecorder(
 		}
 		known := memory.Data()
 		o := c.Options(own, expect.NewMemory(known))
+		o.Peers = nil // of the recorded events, as a replay has them
 		o.SampleInterval, o.ModuleInterval, o.GPUInterval, o.ListenLLDP = 0, 0, 0, false
 		on, err := c.Enabled(collector.All(o))
 		if err != nil {

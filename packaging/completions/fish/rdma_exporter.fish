@@ -44,6 +44,8 @@ complete -c rdma_exporter -l no-collector.setup -d 'Disable: Collect settings of
 complete -c rdma_exporter -l collector.setup -d 'Collect settings of the host for RDMA training, compared with what is wanted: docs/setup.md'
 complete -c rdma_exporter -l no-collector.kernellog -d 'Disable: Collect messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs'
 complete -c rdma_exporter -l collector.kernellog -d 'Collect messages of the kernel log that tell of faults of RDMA devices, PCIe and GPUs'
+complete -c rdma_exporter -l no-collector.peers -d 'Disable: Collect peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr'
+complete -c rdma_exporter -l collector.peers -d 'Collect peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr'
 complete -c rdma_exporter -l collector.gpu.mode -x -d 'GPU metrics: fabric (NVLink, PCIe, errors, power, utilization), or full (also temperature, memory and clock limits, as exposed by a DCGM exporter)'
 complete -c rdma_exporter -l collector.infiniband.mad -x -d 'Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 18 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off'
 complete -c rdma_exporter -l collector.neighbour.subnet -d 'Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: up to ten datagrams a minute for each link'

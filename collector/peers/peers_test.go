@@ -1,0 +1,90 @@
+package peers
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/collector/collectortest"
+	"rdma_exporter/collector/shared"
+	"rdma_exporter/test/played"
+)
+
+const (
+	ownGID  = "0000:0000:0000:0000:0000:ffff:0a00:0001"
+	peerGID = "0000:0000:0000:0000:0000:ffff:0a00:0011"
+)
+
+// watched returns a machine with eBPF programs that have seen these events.
+func watched(events, listed string) string {
+	const gids = "sys/devices/pci0000:00/0000:18:00.0/infiniband/mlx5_3/ports/1/gids/"
+	return collectortest.EthTree("mlx5_3", "eth0") + collectortest.Files(
+		gids+"0", "fe80:0000:0000:0000:0000:0000:0000:0000", gids+"1", ownGID, gids+"2", ownGID,
+		gids+"10", "fe80:0000:0000:0000:0a00:27ff:fe00:0001", gids+"3", "0000:0000:0000:0000:0000:0000:0000:0000",
+		"ebpf/pairs", strings.TrimSpace("age: 60\nlost: 0\n"+events), "rdma/mlx5_3/pairs", strings.TrimSpace(listed))
+}
+
+const (
+	twoConnected = "pair_1: age=50 kind=connected device=mlx5_3 port=1 qpn=17 pid=4711 command=python3 peer_qpn=18 peer=" +
+		peerGID + " roce=1\n" +
+		"pair_2: age=50 kind=connected device=mlx5_3 port=1 qpn=19 pid=4711 command=python3 peer_qpn=20 peer=" + ownGID +
+		" roce=1\n"
+	refusedOnce = "pair_3: age=40 kind=refused device=mlx5_3 port=1 qpn=21 pid=4711 command=python3 peer_qpn=22 peer=" +
+		peerGID + " roce=1 errno=110\n"
+	listedBoth = "17: peer=18 port=1 pid=4711 state=3\n19: peer=20 port=1 pid=4711 state=3\n"
+	older      = "23: peer=24 port=1 pid=99 state=3\n"
+	ownGIDs    = `rdma_port_gid_info{device="mlx5_3",gid="10.0.0.1",port="1"} 1
+rdma_port_gid_info{device="mlx5_3",gid="fe80::a00:27ff:fe00:1",port="1"} 1`
+)
+
+func TestPeers(t *testing.T) {
+	const lost = `rdma_port_peer_lost_total{certainty=%q,device="mlx5_3",peer="10.0.0.17",port="1"} 1`
+	for name, x := range map[string]struct {
+		machine string
+		retries []uint64
+		want    []string // beside the addresses
+	}{
+		"nothing observed": {collectortest.EthTree("mlx5_3", "eth0"), nil, nil},
+		"connected": {watched(twoConnected, listedBoth+older), nil, []string{
+			`rdma_port_peers{device="mlx5_3",port="1"} 2`,
+			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="known",port="1"} 2`,
+			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 1`,
+		}},
+		"refused": {watched(twoConnected+refusedOnce, listedBoth), nil, []string{
+			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 0`,
+			fmt.Sprintf(lost, "exact"),
+			`rdma_port_peer_unreachable_info{command="python3",device="mlx5_3",error="timed_out",peer="10.0.0.17",port="1"} 1`,
+		}},
+		"retries exceeded": {
+			watched(twoConnected, strings.Replace(listedBoth, "state=3", "state=6", 1)),
+			[]uint64{0, 1},
+			[]string{fmt.Sprintf(lost, "nearly_exact")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := played.Machine(t, x.machine)
+			with := shared.NewState(shared.Options{})
+			c := New(with)
+			var retries []shared.PortRetries
+			for i, n := range x.retries {
+				at := h.Now().Add(time.Duration(i-1) * 15 * time.Second)
+				retries = append(retries, shared.PortRetries{Device: "mlx5_3", Port: 1, Exceeded: n, At: at})
+			}
+			with.Retries.Publish(retries)
+			for range 2 { // the events of a recording are those of each round
+				_, got := collectortest.Collect(t, h, c.Descs, c.Read, c.Emit)
+				for _, want := range x.want {
+					if !slices.Contains(got, want) {
+						t.Errorf("no %s in\n%s", want, strings.Join(got, "\n"))
+					}
+				}
+				if all := strings.Join(got, "\n"); (len(got) > 0) != strings.Contains(all, ownGIDs) ||
+					x.want == nil && len(got) > 0 || !strings.Contains(name, "re") && strings.Contains(all, "_lost_") {
+					t.Error(all)
+				}
+			}
+		})
+	}
+}
