@@ -301,6 +301,7 @@ func linesOf(t *testing.T, files fs.FS, name string) []string {
 // do.
 var onlyOne = []string{
 	"rdma:placed", "rdma:common:ports", "instance:rdma_setting:changed", "instance:rdma_setting:unlike",
+	"link:rdma_fabric_finding:common",
 }
 
 // checkPromQL allows the functions of Prometheus 2.42, and ranges that tolerate a few missed rounds at any scrape

@@ -9,7 +9,7 @@ import (
 
 // Symptoms are the symptoms of parts of the host, as label sets with symptom, reason and severity.
 type Symptoms struct {
-	Faulty    []map[string]string // of faults, which have alerts (rdma:part)
+	Faulty    []map[string]string // of faults, which have alerts (rdma:part; links of a switch with a fault)
 	Explained []map[string]string // without an alert: a worse fault explains them (rdma:explained)
 }
 

@@ -113,12 +113,13 @@ func readRecorded(engine *alerting.Engine, at time.Time) (r check.Recorded, err 
 
 // readSymptoms reads the symptoms with and without an alert from the records of the rules.
 func readSymptoms(engine *alerting.Engine, at time.Time) (s check.Symptoms, err error) {
-	values, err := engine.Query(context.Background(), `{__name__=~"rdma:part|rdma:explained"}`, at)
+	values, err := engine.Query(context.Background(),
+		`{__name__=~"rdma:part|rdma:explained|link:rdma_fabric_finding:of_switch"}`, at)
 	for _, v := range values {
-		if v.Labels["__name__"] == "rdma:part" {
-			s.Faulty = append(s.Faulty, v.Labels)
-		} else {
+		if v.Labels["__name__"] == "rdma:explained" {
 			s.Explained = append(s.Explained, v.Labels)
+		} else {
+			s.Faulty = append(s.Faulty, v.Labels)
 		}
 	}
 	return s, err

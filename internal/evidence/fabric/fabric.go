@@ -14,8 +14,8 @@ import (
 var Faults = fault.Kinds{
 	"fabric_switch_unreachable/switch": {Write: switchUnreachable},
 	"fabric_link_degraded/gone":        {Write: linkGone},
-	"fabric_link_degraded/rate":        {Write: linkBelowRate},
-	"fabric_link_degraded/flapping":    {Write: linkFlaps},
+	"fabric_link_degraded/rate":        {Write: ofSwitch(linkBelowRate)},
+	"fabric_link_degraded/flapping":    {Write: ofSwitch(linkFlaps)},
 	"fabric_link_degraded/rewired":     {Write: linkRewired},
 	"fabric_link_errors/symbols":       {Write: fabricErrors(`perfquery -x "$lid" $PORT ; perfquery "$lid" $PORT`, "symbol_errors", "link_error_recoveries", "fec_uncorrectable_blocks")},
 	"fabric_link_errors/errors":        {Write: fabricErrors(`perfquery -x "$lid" $PORT ; perfquery "$lid" $PORT`, "symbol_errors", "link_error_recoveries")},
@@ -42,6 +42,7 @@ func inFabric(f *fault.Fault, command string) string {
 
 const (
 	otherLinks    = "a link between two switches leaves hosts the remaining links."
+	severalLinks  = "The links carry data, and jobs at their ends go on."
 	retransmitted = "The link carries data, with retransmissions, and jobs at its ends go on."
 	onlyUnseen    = "Only monitoring of the fabric is missing; jobs are not affected by it."
 )
@@ -72,17 +73,41 @@ func linkGone(f *fault.Fault) fault.Text {
 		t.Diagnose = inFabric(f, lidOfPort+`smpquery portinfo "$lid" $PORT | grep Link`)
 		return t
 	}
-	names := words.Map(f.Rows(`rdma_fabric_link_missing{end="1",$host}`, "node", "port"), func(s fault.Sample) string {
+	t.Evidence = nil
+	t.Evidence = append(t.Evidence, fault.Line{
+		Name: "Missing", Text: listLinks(f.Rows(`rdma_fabric_link_missing{end="1",$host}`, "node", "port")),
+	})
+	t.Diagnose = "iblinkinfo -l | grep -i down"
+	return t
+}
+
+// listLinks names links by both ends, the first fault.ShownParts.
+func listLinks(links []fault.Sample) string {
+	names := words.Map(links, func(s fault.Sample) string {
 		l := s.Labels
 		return fmt.Sprintf("%s/%s to %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])
 	})
 	if more := len(names) - fault.ShownParts; more > 0 {
 		names = append(names[:fault.ShownParts], fmt.Sprintf("%d more", more))
 	}
-	t.Evidence = nil
-	t.Evidence = append(t.Evidence, fault.Line{Name: "Missing", Text: strings.Join(names, ", ") + "."})
-	t.Diagnose = "iblinkinfo -l | grep -i down"
-	return t
+	return strings.Join(names, ", ") + "."
+}
+
+// ofSwitch returns the text of a link or, of a switch that is the cause of several, their names.
+func ofSwitch(ofLink func(*fault.Fault) fault.Text) func(*fault.Fault) fault.Text {
+	return func(f *fault.Fault) fault.Text {
+		if f.Labels["port"] != "" {
+			return ofLink(f)
+		}
+		l := f.Labels
+		links := f.Rows(fmt.Sprintf(`link:rdma_fabric_finding:of_switch{end_guid=%q,symptom=%q,reason=%q,$host}`+
+			` * on (cluster, instance, job, node_guid, port) group_left (node, neighbour, neighbour_port)`+
+			` rdma_fabric_link_info{end="1",$host}`, l["node_guid"], l["symptom"], l["reason"]), "node", "port")
+		return fault.Text{
+			Evidence: fault.Lines{{Name: "Links", Text: listLinks(links)}},
+			Diagnose: inFabric(f, "ibqueryerrors ; iblinkinfo -l | grep 0x$GUID"), DrainReason: severalLinks,
+		}
+	}
 }
 
 func linkRewired(f *fault.Fault) fault.Text {
@@ -155,7 +180,7 @@ var counterNames = map[string]string{
 
 // fabricErrors returns the text of errors that a port has counted, with the command that reads them.
 func fabricErrors(command string, counters ...string) func(*fault.Fault) fault.Text {
-	return func(f *fault.Fault) fault.Text {
+	return ofSwitch(func(f *fault.Fault) fault.Text {
 		var e fault.Lines
 		for _, c := range counters {
 			metric := "rdma_fabric_port_" + c + "_total{$link}"
@@ -167,7 +192,7 @@ func fabricErrors(command string, counters ...string) func(*fault.Fault) fault.T
 			e.Add(counterNames[c], risen+fault.Whole(total)+" since cleared.")
 		}
 		return fault.Text{Evidence: e, Diagnose: inFabric(f, lidOfPort+command), DrainReason: retransmitted}
-	}
+	})
 }
 
 func oversubscribed(f *fault.Fault) fault.Text {

@@ -27,6 +27,7 @@ type Input struct {
 	Report    *check.Report    // of the last evaluation; nil: there is none
 	Alerts    []alerting.Alert // of that evaluation
 	Evaluated time.Time
+	Parts     []map[string]string // ends of links whose switch has the finding (link:rdma_fabric_finding:of_switch)
 }
 
 // Fabric is the data of the pages of a fabric, and the answer of GET /api/v1/fabric (docs/api.md). It is immutable.
@@ -114,6 +115,8 @@ func New(in Input) *Fabric {
 	}
 	if in.Report != nil {
 		f.findings, f.pending = groupByPort(in.Report.Findings), groupByPort(in.Report.Pending)
+		shareWithLinks(f.findings, in.Parts)
+		shareWithLinks(f.pending, in.Parts)
 	}
 	if p.Failed != nil {
 		f.Failed = page.Shorten(p.Failed.Error(), page.MaxText)

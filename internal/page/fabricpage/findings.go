@@ -62,15 +62,33 @@ func problemRank(name string) int {
 func groupByPort(findings []check.Finding) map[fabric.End][]check.Finding {
 	out := map[fabric.End][]check.Finding{}
 	for _, f := range findings {
-		guid, err := strconv.ParseUint(strings.ReplaceAll(f.Labels["node_guid"], ":", ""), 16, 64)
-		if err != nil {
-			guid = 0 // of a host, or the whole fabric
-		}
-		port, _ := strconv.Atoi(f.Labels["port"]) // 0: none
-		e := fabric.End{GUID: fabric.GUID(guid), Port: port}
+		e := endOf(f.Labels, "node_guid")
 		out[e] = append(out[e], f)
 	}
 	return out
+}
+
+// endOf returns the port in labels; the zero End if they are of a host, or the whole fabric.
+func endOf(labels map[string]string, node string) fabric.End {
+	guid, err := strconv.ParseUint(strings.ReplaceAll(labels[node], ":", ""), 16, 64)
+	if err != nil {
+		guid = 0
+	}
+	port, _ := strconv.Atoi(labels["port"]) // 0: none
+	return fabric.End{GUID: fabric.GUID(guid), Port: port}
+}
+
+// shareWithLinks gives the ends of links the finding of the switch that is their cause.
+func shareWithLinks(findings map[fabric.End][]check.Finding, parts []map[string]string) {
+	for _, p := range parts {
+		link, common := endOf(p, "node_guid"), endOf(p, "end_guid")
+		common.Port = 0
+		for _, f := range findings[common] {
+			if f.Labels["symptom"] == p["symptom"] && f.Labels["reason"] == p["reason"] {
+				findings[link] = append(findings[link], f)
+			}
+		}
+	}
 }
 
 // findHealth returns the worst severity of the findings of some kind on a port or a node, and the names of their

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,22 @@ func TestFilter(t *testing.T) {
 		`<noscript><meta http-equiv="refresh" content="60">`,
 		`<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`,
 	})
+}
+
+// TestLinksOfSwitch: links whose switch has the finding have its problem, at either end; the others have none.
+func TestLinksOfSwitch(t *testing.T) {
+	in := newInput(tree(2, 2, 4), on("warning", "RDMAFabricLinkErrors", "fabric_link_errors", "errors", "scope", "switch", "node_guid", leaf0))
+	for _, reason := range []string{"errors", "receive"} {
+		in.Parts = append(in.Parts, map[string]string{
+			"node_guid": "0000:0000:0000:3000", "port": "1", "end_guid": leaf0, "symptom": "fabric_link_errors", "reason": reason,
+		})
+	}
+	for _, l := range New(in).Links {
+		faulty := slices.ContainsFunc(l.Ends[:], func(e LinkEnd) bool { return e.end == fabric.End{GUID: 0x3000, Port: 1} })
+		if faulty != (l.Problem == "link_errors") || faulty != (l.Health == page.Warning) || faulty != (len(l.Alerts) == 1) {
+			t.Errorf("%v: %q, %s, %v", l.Ends, l.Problem, l.Health, l.Alerts)
+		}
+	}
 }
 
 // TestDiscards: discards are on all pages with their count and rate. Only a finding makes them a fault.

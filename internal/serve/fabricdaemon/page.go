@@ -112,6 +112,7 @@ func (x *pageCache) newInput(now moment) fabricpage.Input {
 	if findings, ok := x.daemon.Input(); ok {
 		report := check.New(findings)
 		in.Report, in.Alerts, in.Evaluated = &report, findings.Alerts, now.round.Read
+		in.Parts = findings.Symptoms.Faulty
 	}
 	return in
 }
