@@ -34,6 +34,26 @@ const helperCommand = "helper"
 // CommandLine describes commands and flags, for the man page and shell completions.
 func CommandLine() *kingpin.ApplicationModel { return newProgram(Outside{}).Model() }
 
+// Choices returns the values of a flag, and those of the first argument of a command without one; nil if they are not
+// limited. words are those of the command; empty: of the flags of all.
+func Choices(words, flag string) []string {
+	type completer interface {
+		FlagCompletion(flag, value string) ([]string, bool, bool)
+		CmdCompletion(*kingpin.ParseContext) []string
+	}
+	p := newProgram(Outside{})
+	of, above := completer(p.Application), p.Application.GetCommand
+	for _, word := range strings.Fields(words) {
+		c := above(word)
+		of, above = c, c.GetCommand
+	}
+	if flag == "" {
+		return of.CmdCompletion(&kingpin.ParseContext{})
+	}
+	choices, _, _ := of.FlagCompletion(flag, "")
+	return choices
+}
+
 func newProgram(o Outside) *program {
 	p := &program{
 		Application: kingpin.New("rdma_exporter",

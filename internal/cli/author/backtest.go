@@ -13,6 +13,7 @@ import (
 	httpconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/backtest"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
@@ -43,7 +44,8 @@ func (b *Backtest) Flags(a *kingpin.CmdClause) {
 	a.Flag("since", "Length of the history. Rules with a longer range, such as one day, cannot fire before that much history was evaluated.").Default("14d").StringVar(&b.since)
 	a.Flag("until", "End of the history. Default: now.").PlaceHolder("RFC3339").StringVar(&b.until)
 	a.Flag("step", "Evaluation interval, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
-	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&b.only)
+	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").HintAction(runbooks.Names).
+		StringsVar(&b.only)
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&b.json)
 	b.tune.add(a)
 }

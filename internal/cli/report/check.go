@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/model"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host/rooted"
@@ -47,7 +48,7 @@ func (k *Check) Flags(a *kingpin.CmdClause) {
 	a.Flag("verbose", "List each rule that was not evaluated, with the reason.").BoolVar(&k.verbose)
 	a.Flag("short", "Print the table without the lines below its rows: pending, diagnose, action.").BoolVar(&k.short)
 	a.Flag("only", "Report only this alert, or this fault of it (ALERT/REASON). Repeatable.").
-		PlaceHolder("ALERT").StringsVar(&k.filter.Only)
+		PlaceHolder("ALERT").HintAction(runbooks.Names).StringsVar(&k.filter.Only)
 	a.Flag("severity", "Minimum severity to report.").
 		PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").
