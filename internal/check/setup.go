@@ -116,7 +116,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 	var text strings.Builder
 	text.WriteString("\n")
 	i := -1
-	for line := range strings.Lines(colourSeverities(alignColumns(table, ""), style)) {
+	for line := range strings.Lines(alignColumns(table, "")) {
 		text.WriteString(line)
 		if i++; i == 0 || style.Short {
 			continue

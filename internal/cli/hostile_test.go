@@ -67,7 +67,7 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 		{"optics, modules", modules, []string{"optics"}, "0x\u25a1[2J"},
 		{"inventory list", running, []string{"inventory", "list"}, "0x\u25a1[2J"},
 		{"expect list", running, []string{"expect", "list"}, "1x\u25a1[2J"},
-		{"check", down, []string{"check"}, "RDMAPortDown  0x\u25a1[2J\u25a1\u25a1\u25a11m<b>"},
+		{"check", down, []string{"check"}, "RDMAPortDown 0x\u25a1[2J\u25a1\u25a1\u25a11m<b>"},
 		{"check --verbose", down, []string{"check", "--verbose"}, "RDMAPortDown"},
 		{"check --json", down, []string{"check", "--json"}, "RDMAPortDown"},
 		{"topo --json", down, []string{"topo", "--json"}, "0x\u25a1[2J"},
