@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/words"
 )
 
@@ -54,22 +55,18 @@ func (t *Table) Print(w io.Writer) error {
 	return tw.Flush()
 }
 
-// PrintPlain writes a text that has names from hardware and from other users.
-func PrintPlain(to io.Writer, print func(io.Writer) error) error {
+// Print writes v as JSON, or as text. The text has names from hardware and from other users: it is made plain, then its
+// marks are painted.
+func Print(std Streams, asJSON bool, v any, marks terminal.Marks, write func(io.Writer) error) error {
+	if asJSON {
+		return PrintJSON(std.Out, v)
+	}
 	var text strings.Builder
-	if err := print(&text); err != nil {
+	if err := write(&text); err != nil {
 		return err
 	}
-	_, err := io.WriteString(to, words.Plain(text.String()))
+	_, err := io.WriteString(std.Out, std.Style.PaintLines(words.Plain(text.String()), marks))
 	return err
-}
-
-// Print writes v as JSON, or as text by PrintPlain.
-func Print(w io.Writer, asJSON bool, v any, plain func(io.Writer) error) error {
-	if asJSON {
-		return PrintJSON(w, v)
-	}
-	return PrintPlain(w, plain)
 }
 
 // PrintJSON writes v, indented.
