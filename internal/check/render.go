@@ -116,11 +116,8 @@ func (r *Report) formatAccount() string {
 // formatFindings returns a block for each finding and pending alert, with what it explains and the advice.
 func (r *Report) formatFindings(s Style) string {
 	var text strings.Builder
-	block := func(label string, ink, below terminal.Ink, prose string) {
-		label = words.OneLine(label)
-		beside := strings.Repeat(" ", max(0, labelIndent-terminal.Width(label)))
-		lines := s.Paint(below, s.Wrap(words.OneLine(prose), labelIndent))
-		text.WriteString(strings.TrimRight(s.Paint(ink, label)+beside+lines, " ") + "\n")
+	block := func(label string, ink, of terminal.Ink, prose string) {
+		text.WriteString(s.block(label, ink, of, prose))
 	}
 	action := "" // of the previous finding: printed once
 	for i, f := range slices.Concat(r.Findings, r.Pending) {
@@ -146,6 +143,14 @@ func (r *Report) formatFindings(s Style) string {
 		action = f.Action
 	}
 	return text.String()
+}
+
+// block returns prose beside a label, both painted.
+func (s Style) block(label string, ink, of terminal.Ink, prose string) string {
+	label = words.OneLine(label)
+	beside := strings.Repeat(" ", max(0, labelIndent-terminal.Width(label)))
+	lines := s.Paint(of, s.Wrap(words.OneLine(prose), labelIndent))
+	return strings.TrimRight(s.Paint(ink, label)+beside+lines, " ") + "\n"
 }
 
 // sentence returns the summary of a finding without the name of the host, which the first line has.

@@ -78,10 +78,11 @@ func TestSummaryWidth(t *testing.T) {
 	n := func(v float64) *float64 { return &v }
 	levels := transceiver.Levels{HighAlarm: n(75), LowAlarm: n(0)}
 	row := func(name string, celsius float64, p ...passed) opticsRow {
-		return opticsRow{Device: name, Port: 1, Netdev: "enp24s0np0", State: "present", Passed: p, Module: &transceiver.Module{
+		m := &transceiver.Module{
 			PartNumber: "MMS4X00-NM", SerialNumber: "MT2238FT00123", Vendor: "交换机", FormFactor: "OSFP",
 			Temperature: &celsius, Thresholds: transceiver.Thresholds{Temperature: levels},
-		}}
+		}
+		return opticsRow{Device: name, Port: 1, Netdev: "enp24s0np0", State: "present", Passed: p, Module: m}
 	}
 	rows := []opticsRow{row("mlx5_0", 50), row("mlx5_1", 80, passed{"temperature", 0, "high_alarm"})}
 	for _, width := range []int{0, 1, 20, 80, 200} {
