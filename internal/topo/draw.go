@@ -75,6 +75,7 @@ func (m *Machine) Draw(to io.Writer, style terminal.Style) error {
 var Marks = terminal.Marks{
 	{regexp.MustCompile(`^[ │]*(!! .*)`), terminal.Yellow},
 	{regexp.MustCompile(`^ *(Obstacle \d+: .*)`), terminal.Yellow},
+	{regexp.MustCompile(`, (no ACTIVE port),`), terminal.Red},
 	{regexp.MustCompile(`^.* PCI .*: (missing .*)`), terminal.Red},
 	{regexp.MustCompile(`^  (?:Evaluated for|Process: ).*`), terminal.Grey},
 }

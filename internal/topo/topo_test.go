@@ -165,8 +165,8 @@ func TestNothingRead(t *testing.T) {
 	}
 }
 
-// TestDrawWidth: at 80 columns and more each line fits, below its branch; the matrix is in blocks of NICs, and nothing is
-// lost at any width.
+// TestDrawWidth: at 80 columns and more each line fits, below its branch; the matrix is in blocks of NICs, and nothing
+// is lost at any width.
 func TestDrawWidth(t *testing.T) {
 	n := nested()
 	g := n.GDR
