@@ -27,8 +27,8 @@ func IsTerminal(w io.Writer) bool {
 const defaultWidth = 80
 
 // StyleOf returns how text is laid out on a writer. Lines fit COLUMNS where it is set (watch sets it for the pipe that
-// it reads), else a terminal; in a pipe or a file they are not broken. Colours need a terminal, no NO_COLOR (no-color.org) and another TERM than dumb; --color
-// overrides all three.
+// it reads), else a terminal; in a pipe or a file they are not broken. Colours need a terminal, no NO_COLOR
+// (no-color.org) and another TERM than dumb; --color overrides all three.
 func StyleOf(w io.Writer, color string) terminal.Style {
 	tty := IsTerminal(w)
 	s := terminal.Style{Width: columns()}

@@ -160,7 +160,8 @@ GPU 0
 
 func TestNothingRead(t *testing.T) {
 	var b strings.Builder
-	if err := New("", &snapshot.Node{}).Draw(&b, terminal.Style{}); err != nil || b.String() != "this host: 0 GPUs, 0 RDMA devices\n" {
+	const want = "this host: 0 GPUs, 0 RDMA devices\n"
+	if err := New("", &snapshot.Node{}).Draw(&b, terminal.Style{}); err != nil || b.String() != want {
 		t.Errorf("%v %q", err, b.String())
 	}
 }
