@@ -24,6 +24,7 @@ type program struct {
 	logs   *promslog.Config
 	runs   map[string]runner
 	named  *kingpin.CmdModel // on the command line that is parsed
+	color  string
 }
 
 // runner runs a command whose flags are parsed.
@@ -68,6 +69,9 @@ func newProgram(o Outside) *program {
 	p.HelpFlag.Short('h').Help("Show help; after a command, the help of the command.")
 	p.VersionFlag.Help("Show version and build information.")
 	p.config.Flags(p.Application)
+	p.Flag("color", "Colours in the text of commands. auto: on a terminal, unless NO_COLOR is set.").
+		Default(command.ColorAuto).PlaceHolder("auto|always|never").
+		EnumVar(&p.color, command.ColorAuto, command.ColorAlways, command.ColorNever)
 	promslogflag.AddFlags(p.Application, p.logs)
 	p.commands(o)
 	return p

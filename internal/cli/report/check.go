@@ -121,7 +121,7 @@ func (k *Check) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		return check.ExitUnknown, err
 	}
 	if k.setup {
-		return k.runSetup(ctx, c, std.Out, std.Log)
+		return k.runSetup(ctx, c, std)
 	}
 	report, err := k.findings(ctx, c, std.Err, std.Log)
 	if err != nil {
@@ -133,7 +133,7 @@ func (k *Check) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		}
 	}
 	report = k.filter.Apply(report)
-	code, err := k.render(std.Out, report)
+	code, err := k.render(std, report)
 	if err != nil {
 		return check.ExitUnknown, fmt.Errorf("cannot print the report: %w", err)
 	}
@@ -171,10 +171,10 @@ func (k *Check) findings(
 }
 
 // render prints the report, and returns the exit code.
-func (k *Check) render(stdout io.Writer, report check.Report) (int, error) {
-	out := stdout
+func (k *Check) render(std command.Streams, report check.Report) (int, error) {
+	out := std.Out
 	if k.json { // the whole report, with the exit code of --drain or --return-to-service
-		if err := check.JSON(stdout, report); err != nil {
+		if err := check.JSON(std.Out, report); err != nil {
 			return check.ExitUnknown, err
 		}
 		out = io.Discard
@@ -189,9 +189,9 @@ func (k *Check) render(stdout io.Writer, report check.Report) (int, error) {
 		}
 		return report.DrainExitCode(), err
 	}
-	return report.ExitCode, k.table(out, report)
+	return report.ExitCode, check.Table(out, report, k.style(std))
 }
 
-func (k *Check) table(w io.Writer, report check.Report) error {
-	return check.Table(w, report, k.style(w))
+func (k *Check) style(std command.Streams) check.Style {
+	return check.Style{Style: std.Style, Verbose: k.verbose, Short: k.short}
 }
