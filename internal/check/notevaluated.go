@@ -192,20 +192,23 @@ func (r *Report) Coverage() string {
 }
 
 // Measured returns whether all was measured that the host reports: "Everything measured over 12m of the capture (55
-// rules, 18 need more history)". A report on some alerts only returns its coverage.
+// rules, 11 are not supported here, 18 need more history)". A report on some alerts only returns its coverage.
 func (r *Report) Measured() string {
 	if len(r.Objects) == 0 {
 		return r.Coverage()
 	}
 	what := "Everything measured"
-	short := map[string]bool{}
+	left := map[string]map[string]bool{} // names of rules that were not evaluated, by reason
 	for _, g := range r.Gaps() {
 		if !g.Stands {
 			what = "Not everything measured"
 		}
 		for _, n := range g.Alerts {
-			if n.Reason == reasonTooShort {
-				short[n.Name()] = true
+			if left[n.Reason] == nil {
+				left[n.Reason] = map[string]bool{}
+			}
+			if !g.InPart {
+				left[n.Reason][n.Name()] = true
 			}
 		}
 	}
@@ -213,12 +216,17 @@ func (r *Report) Measured() string {
 		what = "Not everything measured"
 	}
 	rules := words.Count(len(r.Evaluated), "rule")
-	switch n := len(short); n {
-	case 0:
-	case 1:
-		rules += ", 1 needs more history"
-	default:
-		rules += fmt.Sprintf(", %d need more history", n)
+	for _, x := range []struct{ reason, one, several string }{
+		{string(coverage.NotSupported), "1 is not supported here", "%d are not supported here"},
+		{reasonTooShort, "1 needs more history", "%d need more history"},
+	} {
+		switch n := len(left[x.reason]); n {
+		case 0:
+		case 1:
+			rules += ", " + x.one
+		default:
+			rules += ", " + fmt.Sprintf(x.several, n)
+		}
 	}
 	return fmt.Sprintf("%s %s (%s)", what, r.describeBasis(), rules)
 }
