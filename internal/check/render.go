@@ -88,7 +88,7 @@ func (r *Report) formatLead(s Style) string {
 			lines = append(lines, s.Paint(ink, s.Wrap(words.OneLine(line), noteIndent)))
 		}
 	}
-	add(r.formatAccount(), "")
+	add(r.Account(), "")
 	for _, n := range r.Notices() {
 		add(n, "")
 	}
@@ -104,9 +104,9 @@ func (r *Report) formatLead(s Style) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// formatAccount returns the number of findings and pending alerts, and of the objects in each class; empty if the first
-// line has them.
-func (r *Report) formatAccount() string {
+// Account returns the number of findings and pending alerts, and of the objects in each class, as a sentence; empty if
+// the first line has them.
+func (r *Report) Account() string {
 	if r.Worst() == "" || r.Error != "" || r.Incomplete || r.ExitCode == ExitUnknown {
 		return ""
 	}
@@ -126,6 +126,9 @@ func (r *Report) formatFindings(s Style) string {
 		}
 		block(f.Severity, inks[f.Severity], "", r.sentence(f))
 		block("", "", terminal.Grey, r.describeState(f, i < len(r.Findings), s.Short))
+		for _, l := range f.Lost() {
+			block("lost:", "", "", l)
+		}
 		for _, e := range f.Explains {
 			block("explains:", "", terminal.Grey, e.Alert+" "+Where(e.Labels)+": "+words.Spaced(e.Reason)+
 				": told by "+f.Alert+", no alert of its own")
@@ -271,35 +274,44 @@ func alignColumns(rows [][]string, indent string) string {
 	return terminal.Align(rows, indent)
 }
 
-// formatConclusion returns the verdict with its reason: the worst finding, or what is healthy: "ok: nothing is wrong: 8
-// NICs, 8 compute ports healthy".
+// formatConclusion returns the verdict with its reason: "ok: nothing is wrong: 8 NICs, 8 compute ports healthy".
 func (r *Report) formatConclusion() string {
 	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
-	counts := words.Join(", ", r.countFindings(), r.summarise())
-	switch {
-	case r.Error != "":
-		return "unknown: " + r.Error
+	switch counts := words.Join(", ", r.countFindings(), r.summarise()); {
+	case r.Error != "", r.ExitCode == ExitUnknown && !r.Incomplete:
+		word = verdictUnknown
 	case r.Incomplete:
 		return words.Join(", ",
 			"unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
-	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
-		return words.Join(", ", "unknown: "+r.Why(), r.countFindings())
-	case r.ExitCode == ExitUnknown:
-		return words.Join(", ", "unknown: "+r.Why(), counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
 		return "no finding of severity " + strings.Join(Severities()[:severityRank(r.Severity)+1], " or ")
-	case r.Worst() != "":
-		return word + ": " + r.Worst()
-	case word == verdictOK && len(r.Objects) > 0 && counts == "":
-		return word + ": nothing is wrong: " + account.Line(r.Objects)
-	case word == verdictOK && len(r.Objects) > 0:
-		return word + ": " + words.Join(", ", account.Line(r.Objects), counts)
-	case word == verdictOK && r.Fabric != nil:
-		return word + ": " + words.Join(", ", r.Fabric.summarise(), counts)
-	case word == verdictOK:
-		return words.Join(", ", word, counts)
 	}
-	return words.Join(": ", word, counts)
+	if word == verdictOK && len(r.Objects) == 0 && r.Fabric == nil {
+		return words.Join(", ", word, r.Lead())
+	}
+	return words.Join(": ", word, r.Lead())
+}
+
+// Lead returns the reason of the verdict: the worst finding, why the state is unknown, or what is healthy.
+func (r *Report) Lead() string {
+	counts := words.Join(", ", r.countFindings(), r.summarise())
+	switch ok := cmp.Or(r.Headline, r.Verdict) == verdictOK; {
+	case r.Error != "":
+		return r.Error
+	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
+		return words.Join(", ", r.Why(), r.countFindings())
+	case r.ExitCode == ExitUnknown:
+		return words.Join(", ", r.Why(), counts)
+	case r.Worst() != "":
+		return r.Worst()
+	case ok && len(r.Objects) > 0 && counts == "":
+		return "nothing is wrong: " + account.Line(r.Objects)
+	case ok && len(r.Objects) > 0:
+		return words.Join(", ", account.Line(r.Objects), counts)
+	case ok && r.Fabric != nil:
+		return words.Join(", ", r.Fabric.summarise(), counts)
+	}
+	return counts
 }
 
 // countFindings returns the number of findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info".
@@ -358,7 +370,7 @@ var terms = []struct{ text, meaning string }{
 	{"by link modes", "the fastest rate that both ends of the link advertise"},
 	{"by link partner", "what both ends of the link have enabled"},
 	{"by siblings", "as most comparable ports of this host, which have the same role (for a rate also the same board)"},
-	{"by high water mark", "the highest that this link has had"},
+	{"by highest rate seen", "as this link has been before"},
 }
 
 // explainTerms returns the meaning of each term in the summaries, once.

@@ -286,6 +286,16 @@ func findingOf(a alerting.Alert) Finding {
 	return f
 }
 
+// Lost returns the peers that queue pairs have lost, which evidence/port writes with their certainty.
+func (f *Finding) Lost() (out []string) {
+	for _, e := range f.Evidence {
+		if e.Name == "Lost" {
+			out = append(out, e.Value)
+		}
+	}
+	return out
+}
+
 // parseEvidence parses an annotation with lines "Name: value".
 func parseEvidence(text string) []Fact {
 	out := []Fact{}

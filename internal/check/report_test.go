@@ -455,7 +455,7 @@ func TestUnknownObjects(t *testing.T) {
 		}
 	}
 	const unknown = "h: drain unknown, do not drain: "
-	const settle = "No history vouches that ports were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
+	const settle = "No history shows that they were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
 		"To be alerted, pin them in --config.file (active: true)."
 	for name, c := range map[string]struct {
 		n     int

@@ -225,7 +225,7 @@ func (s *Seen) describeUnknown() string {
 		return fmt.Sprintf("%s (%s)", joinNames(byReason[reason]), reason)
 	}), "; ")
 	if never {
-		text += ". No history vouches that ports were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
+		text += ". No history shows that they were in use. If they are not cabled on purpose: rdma_exporter accept NAME. " +
 			"To be alerted, pin them in --config.file (active: true)"
 	}
 	return text

@@ -65,6 +65,7 @@ type Finding struct {
 	Since    time.Time         `json:"since"`
 	Labels   map[string]string `json:"labels"`
 	Summary  string            `json:"summary"`
+	Lost     []string          `json:"lost,omitempty"` // peers of queue pairs
 }
 
 // Rows returns the workloads that use RDMA devices, or GPUs with NCCL.

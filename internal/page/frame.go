@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +17,10 @@ type Frame struct {
 	Word     string
 	Name     string // of the node, the fabric or the switch
 	Subject  string // of the report: node, fabric
-	Lead     string // sentences below the verdict
-	Coverage string // of the rules
+	Lead     string // the worst finding, or what is healthy
+	Account  string // of findings and objects
+	Measured string // whether everything was
+	Notes    []string
 	When     string
 	ISO      string   // When, for the script
 	From     string   // the data source
@@ -45,37 +46,31 @@ const (
 	staleLeast  = time.Minute
 )
 
-// Conclude sets the headline of the report on a node or a fabric, with the number of pending alerts that are not among
-// the findings. starting is the reason why there is no report yet; empty: there is one, or no rules are evaluated.
-func (f *Frame) Conclude(r *check.Report, starting, subject string, pending int) {
+// Conclude sets the headline of the report on a node or a fabric. starting is the reason why there is no report yet;
+// empty: there is one, or no rules are evaluated.
+func (f *Frame) Conclude(r *check.Report, starting, subject string) {
 	f.Subject = subject
 	switch {
 	case starting != "":
 		f.Health, f.Word, f.Lead = NotEvaluated, "Starting", starting
+		return
 	case r == nil:
 		f.Health, f.Word = NotEvaluated, NotEvaluated.Heading()
 		f.Lead = "No rules are evaluated (--no-alerting): state as read, without a verdict or a history."
+		return
 	case r.Error != "", r.ExitCode == check.ExitUnknown:
-		f.Health, f.Word, f.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, describeUnknown(r))
+		f.Health, f.Word = NotEvaluated, "Unknown"
 	default:
 		f.Health = Health(cmp.Or(r.Headline, r.Verdict))
-		f.Word, f.Lead = f.Health.Heading(), "No finding on this "+subject+", as far as rules are evaluated."
-		switch {
-		case len(r.Findings) > 0:
-			f.Lead = words.Join(" ", describeTally(r), r.Watching())
-		case r.Watching() != "":
-			f.Lead = r.Watching() + " No finding."
-		case pending > 0:
-			f.Lead = "No finding. Pending alerts are listed below."
-		}
-		f.Lead = words.Join(" ", f.Lead, r.DrainNote())
+		f.Word = f.Health.Heading()
 	}
-	if r != nil && starting == "" {
-		for _, note := range slices.Concat(r.Notes(), r.Standing()) {
-			f.Lead = Shorten(f.Lead+" "+note+".", MaxText)
-		}
-		f.Coverage = r.Coverage() + "."
+	f.Lead = Shorten(cmp.Or(r.Lead(), "No finding on this "+subject+", as far as rules are evaluated."), MaxText)
+	if r.Worst() == "" { // else it begins with the name of an object
+		f.Lead = strings.ToUpper(f.Lead[:1]) + f.Lead[1:]
 	}
+	f.Account = Shorten(words.Join(" ", r.Account(), r.DrainNote()), MaxText)
+	f.Notes = words.Map(r.Notes(), func(note string) string { return Shorten(note, MaxText) + "." })
+	f.Measured = r.Measured() + "."
 }
 
 // SetTime sets the time of the data; a zero time is not shown.
@@ -95,18 +90,3 @@ func (f *Frame) SetTitle(text string) {
 
 // SetStale marks the data as stale, with its age and the reason.
 func (f *Frame) SetStale(age time.Duration, why string) { f.Age, f.Stale = FormatAge(age), why }
-
-// describeUnknown returns the reason why the state of a node is unknown, as a sentence.
-func describeUnknown(r *check.Report) string {
-	why := r.Why()
-	return strings.ToUpper(why[:1]) + why[1:] + "."
-}
-
-// describeTally returns the number of findings by severity, as a sentence.
-func describeTally(r *check.Report) string {
-	parts := check.Tally(r.Findings, "%d %s", check.Severities()...)
-	if len(parts) == 1 {
-		return words.Count(len(r.Findings), r.Findings[0].Severity+" finding") + "."
-	}
-	return words.Count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ") + "."
-}

@@ -36,6 +36,14 @@ func Map[T any](list []T, text func(T) string) (out []string) {
 // Spaced returns name with underscores replaced by blanks.
 func Spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
+// Basis returns the source of an expected rate or width in words: "link modes".
+func Basis(source string) string {
+	if source == "high_water_mark" {
+		return "highest rate seen"
+	}
+	return Spaced(source)
+}
+
 // Transfers formats a PCIe speed, given in transfers per second.
 func Transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"

@@ -128,7 +128,7 @@ func (r *JobReport) addFindings(report *check.Report) {
 		f := &report.Findings[i]
 		short := job.Finding{
 			Alert: f.Alert, Severity: f.Severity, Drain: f.Drain, State: f.State, Since: f.Since,
-			Labels: f.Labels, Summary: f.Summary,
+			Labels: f.Labels, Summary: f.Summary, Lost: f.Lost(),
 		}
 		if f.Labels["device"]+f.Labels["UUID"]+f.Labels["gpu"]+f.Labels["job_id"] == "" {
 			r.Findings = append(r.Findings, short)

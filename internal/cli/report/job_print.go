@@ -104,7 +104,12 @@ func (r *JobReport) print(to io.Writer, raw bool, style terminal.Style) error {
 	return w.err
 }
 
-func (t *textOf) finding(f *job.Finding) { t.line("  %s %s: %s", f.Severity, f.Alert, f.Summary) }
+func (t *textOf) finding(f *job.Finding) {
+	t.line("  %s %s: %s", f.Severity, f.Alert, f.Summary)
+	for _, l := range f.Lost {
+		t.line("    Lost: %s", l)
+	}
+}
 
 // jobMarks colour what is wrong.
 var jobMarks = terminal.Marks{

@@ -315,10 +315,10 @@ func (p pair) compared(unit string) (measured, limit string) {
 	return p.now + unit, p.expected + unit
 }
 
-// eachSource names in a format what expects a value: "high water mark".
+// eachSource names in a format what expects a value: "highest rate seen".
 func eachSource(sources []string, format string) (out string) {
 	for _, s := range sources {
-		out += fmt.Sprintf(format, words.Spaced(s))
+		out += fmt.Sprintf(format, words.Basis(s))
 	}
 	return out
 }

@@ -188,14 +188,14 @@ func TestFabricPage(t *testing.T) {
 	}{
 		"well": {
 			func(*fabric.Picture) {}, nil, "OK",
-			[]string{"No finding on this fabric, as far as rules are evaluated.", "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"},
+			[]string{`class="lead">0 switches, 0 adapters, 0 links<`, "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"},
 			[]string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"},
 		},
 		"gone": {
 			func(p *fabric.Picture) { unplug(p, 0, 2) },
 			[]check.Finding{degraded("gone", leaf0, "2")},
 			"Warning",
-			[]string{"RDMAFabricLinkDegraded", "1 warning finding.", `<span class="where">there</span>`, "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Unreachable nodes", "channel adapter gpu-0000 mlx5_1", "host to leaf: 8 links, 1 gone"},
+			[]string{"RDMAFabricLinkDegraded", `class="lead">RDMAFabricLinkDegraded gone<`, "<p>1 warning.</p>", `<span class="where">there</span>`, "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Unreachable nodes", "channel adapter gpu-0000 mlx5_1", "host to leaf: 8 links, 1 gone"},
 			[]string{"gone", "DOWN, Polling"},
 		},
 		"a cable in the port of one that is gone": {

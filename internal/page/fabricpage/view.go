@@ -106,7 +106,7 @@ func (v *firstView) setVerdict() {
 	case v.in.Rules && v.in.Report == nil:
 		starting = "The first evaluation of the rules has not finished."
 	}
-	v.Conclude(v.in.Report, starting, "fabric", len(v.Waiting))
+	v.Conclude(v.in.Report, starting, "fabric")
 	if v.Time.IsZero() && v.Failed != "" {
 		v.Health, v.Word, v.Lead = page.NotEvaluated, "Unknown", "Sweep failed: "+v.Failed
 	}

@@ -2,6 +2,7 @@ package nodepage
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,10 +92,30 @@ func (v *view) addPorts(in Input) {
 		v.Pauses, v.BER = v.Pauses || p.LinkLayer == "Ethernet", v.BER || r.BER != nil
 		v.Rows = append(v.Rows, r)
 	}
+	v.Expected = shareExpected(v.Rows)
 	if h := in.History; h != nil && h.To.After(h.From) {
 		v.Plots = page.FormatAge(h.To.Sub(h.From))
 		v.NoPlots = len(v.Node.Ports) - len(plotted)
 	}
+}
+
+// shareExpected returns the expectations that several ports meet, with their number, and takes them from the rows.
+func shareExpected(rows []portRow) string {
+	met := map[string]int{}
+	for _, r := range rows {
+		if r.Expected != "" && !r.Slow && r.Rate.Class == "" {
+			met[r.Expected]++
+		}
+	}
+	maps.DeleteFunc(met, func(_ string, n int) bool { return n < 2 })
+	for i, r := range rows {
+		if met[r.Expected] > 0 && !r.Slow && r.Rate.Class == "" {
+			rows[i].Expected = ""
+		}
+	}
+	return strings.Join(words.Map(slices.Sorted(maps.Keys(met)), func(expected string) string {
+		return fmt.Sprintf("%s for %d ports", expected, met[expected])
+	}), ", ")
 }
 
 // choosePlotted returns the indices of the ports that have plots.
@@ -135,7 +156,7 @@ func (n *Neighbour) describe() string {
 func (r *portRow) setRate(p *Port) {
 	r.Rate = rateCell(p)
 	if p.ExpectedRate != nil {
-		r.Expected = fmt.Sprintf("%s by %s", page.FormatRate(*p.ExpectedRate), words.Spaced(p.ExpectedSource))
+		r.Expected = fmt.Sprintf("%s (%s)", page.FormatRate(*p.ExpectedRate), words.Basis(p.ExpectedSource))
 		r.Slow = p.Rate != nil && *p.Rate < *p.ExpectedRate
 	}
 	if p.Lanes != nil && p.ExpectedLanes != nil && *p.Lanes < *p.ExpectedLanes {

@@ -9,8 +9,10 @@ import (
 	"rdma_exporter/internal/words"
 )
 
-// setupView is the section on the settings of the host.
+// setupView is the section on the settings of the host, and on what limits every verdict on it.
 type setupView struct {
+	Notes   []string
+	Read    bool // the settings were
 	Differ  []difference
 	OK      int
 	Unknown []difference // with the reason as evidence
@@ -25,16 +27,21 @@ type difference struct {
 	Basis   string   // where the wanted value comes from, for people
 }
 
-// newSetupView returns the section on the settings; nil if they were not read.
-func newSetupView(n *snapshot.Node) *setupView {
-	if n == nil || n.Setup == nil || len(n.Setup.Rows) == 0 {
+// newSetupView returns the section on the settings; nil if they were not read and there is no note.
+func newSetupView(n *snapshot.Node, r *check.Report) *setupView {
+	v := &setupView{Read: n != nil && n.Setup != nil && len(n.Setup.Rows) > 0}
+	if r != nil {
+		v.Notes = words.Map(r.Standing(), func(note string) string { return page.Shorten(note, page.MaxText) + "." })
+	}
+	switch {
+	case v.Read:
+	case len(v.Notes) == 0:
 		return nil
+	default:
+		return v
 	}
 	rows := n.Setup.Rows
-	v := &setupView{
-		Differ:  listDifferences(rows, hostdata.SetupDiffers),
-		Unknown: listDifferences(rows, hostdata.SetupUnknown),
-	}
+	v.Differ, v.Unknown = listDifferences(rows, hostdata.SetupDiffers), listDifferences(rows, hostdata.SetupUnknown)
 	for _, r := range rows {
 		if r.State == hostdata.SetupOK {
 			v.OK++

@@ -31,6 +31,7 @@ type view struct {
 	NotDrawn int // NICs, since there are too many
 	Paths    []gpuPath
 	Rows     []portRow
+	Expected string // rates that several ports have as expected
 	Plots    string // time range of the plots; empty if there are none
 	NoPlot   string // why there are none
 	Pauses   bool   // at least one port may have PFC
@@ -77,7 +78,7 @@ func newView(in Input, n *Node, m *topo.Machine, links []page.Link) view {
 	v.NUMA, v.NotDrawn = drawMachine(m, n)
 	v.TopologyFirst = slices.ContainsFunc(v.NUMA, numa.isDegraded)
 	v.Refresh = refresh
-	v.Setup, v.Kernel = newSetupView(in.Node), listKernelMessages(in.Node)
+	v.Setup, v.Kernel = newSetupView(in.Node, in.Report), listKernelMessages(in.Node)
 	v.setVerdict(in)
 	v.SetTime(in.Read)
 	requested := check.Seen{Maintenance: n.Maintenance, GPUsReleased: n.GPUsReleased}
@@ -113,7 +114,7 @@ func (v *view) setVerdict(in Input) {
 	if in.Read.IsZero() {
 		starting = "The first round of readings has not finished."
 	}
-	v.Conclude(in.Report, starting, "node", len(v.Waiting))
+	v.Conclude(in.Report, starting, "node")
 }
 
 // refresh is the usual time between rounds, in seconds.
