@@ -50,6 +50,7 @@ local files = {
     importstr '../../rules/central/leaf.rules.yml',
     importstr '../../rules/central/leaf_settings.rules.yml',
     importstr '../../rules/central/outliers.rules.yml',
+    importstr '../../rules/central/peers.rules.yml',
     importstr '../../rules/central/switches.rules.yml',
     importstr '../../rules/central/targets.rules.yml',
   ],
