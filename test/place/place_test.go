@@ -1,0 +1,321 @@
+package place
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	every = flag.Bool("every", false, "all fleets and 1,000 healthy hours; half an hour of CPU time")
+	write = flag.Bool("write", false, "write the table into docs/verification.md")
+)
+
+var fleets = []spec{
+	{name: "rails, 64 hosts", hosts: 64, ports: 8, unit: 32},
+	{name: "rails, 256 hosts, Slurm", hosts: 256, ports: 8, unit: 32, slurm: true, blind: 0.1},
+	{name: "fat tree, 64 hosts", hosts: 64, ports: 4},
+	{name: "fat tree, 128 hosts, Slurm", hosts: 128, ports: 4, slurm: true, blind: 0.1},
+	{name: "rails, 1,000 hosts", hosts: 1000, ports: 8, unit: 64, blind: 0.1},
+}
+
+// fault is one cause.
+type fault struct {
+	kind  string
+	truth string // empty: nobody
+	hits  func(pair) bool
+	host  *host
+	job   *job
+}
+
+var kinds = []string{"port", "host", "leaf", "uplink", "pair of leaves", "rail", "spine layer", "reboot", "maintenance", "job killed"}
+
+// draw makes a fault of a kind at random, where a job has connections that it hits.
+func (f *fleet) draw(kind string) *fault {
+	x := &fault{kind: kind}
+	for {
+		x.job = f.jobs[f.r.IntN(len(f.jobs))]
+		if len(x.job.hosts) < 5 {
+			continue
+		}
+		at := x.job.pairs[f.r.IntN(len(x.job.pairs))]
+		p, near, far := at.a, "", ""
+		near, far = at.leaves()
+		x.host = p.host
+		switch kind {
+		case "port":
+			x.truth, x.hits = p.where(), func(c pair) bool { return c.a == p || c.b == p }
+		case "host", "reboot", "maintenance":
+			x.hits = func(c pair) bool { return c.a.host == p.host || c.b.host == p.host }
+			if kind == "host" {
+				x.truth = p.host.name
+			}
+		case "leaf":
+			x.truth, x.hits = "switch "+p.leaf, func(c pair) bool { return c.a.leaf == p.leaf || c.b.leaf == p.leaf }
+		case "uplink": // one of four
+			x.truth, x.hits = "switch "+p.leaf, func(c pair) bool {
+				return (c.a.leaf == p.leaf) != (c.b.leaf == p.leaf) && hash(c)%4 == 0
+			}
+		case "pair of leaves":
+			x.truth, x.hits = "switches "+near+" and "+far, func(c pair) bool {
+				a, b := c.leaves()
+				return a == near && b == far
+			}
+		case "rail":
+			x.truth, x.hits = "rail "+p.rail, func(c pair) bool { return c.a.rail == p.rail || c.b.rail == p.rail }
+		case "spine layer":
+			x.truth, x.hits = "between switches", func(c pair) bool { return c.a.leaf != c.b.leaf }
+		case "job killed":
+			return x
+		}
+		if (kind == "uplink" || kind == "pair of leaves" || kind == "spine layer") && near == far {
+			continue
+		}
+		return x
+	}
+}
+
+func hash(c pair) uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(c.a.address + c.b.address))
+	return h.Sum32()
+}
+
+// burst has the jobs that a fault hits lose peers, and returns the hosts that report it for sure. An end that only waits
+// notices nothing, a program that exits at once leaves candidates only.
+func (f *fleet) burst(x *fault, again bool) map[*host]bool {
+	sure := map[*host]bool{}
+	exact := again && f.r.IntN(3) == 0 // no neighbour answers
+	for _, j := range f.jobs {
+		hit := map[*port][]*port{}
+		var order []*port
+		for _, c := range j.pairs {
+			if !x.hits(c) {
+				continue
+			}
+			for _, p := range []pair{c, {c.b, c.a}} {
+				if hit[p.a] == nil {
+					order = append(order, p.a)
+				}
+				hit[p.a] = append(hit[p.a], p.b)
+			}
+		}
+		for _, p := range order {
+			f.notice(j, p, hit[p], exact, sure)
+		}
+	}
+	return sure
+}
+
+func (f *fleet) notice(j *job, p *port, hit []*port, exact bool, sure map[*host]bool) {
+	switch n := f.r.Float64(); {
+	case exact && n < 0.7:
+		for _, peer := range hit {
+			sure[p.host] = f.lose(p, peer, "exact") || sure[p.host]
+		}
+	case n < 0.45:
+		for _, peer := range hit {
+			sure[p.host] = f.lose(p, peer, "nearly_exact") || sure[p.host]
+		}
+	case n < 0.7:
+		for _, peer := range j.peers[p] {
+			f.lose(p, peer, "candidate")
+		}
+	}
+	if !sure[p.host] {
+		delete(sure, p.host)
+	}
+}
+
+// kill ends the processes of a job one after the other: some that are left exceed their retries.
+func (f *fleet) kill(j *job) {
+	for _, h := range j.hosts {
+		for _, p := range h.ports {
+			if f.r.Float64() > 0.3 {
+				continue
+			}
+			certainty, part := "candidate", 1.0
+			if f.r.Float64() < 0.3 {
+				certainty, part = "nearly_exact", 0.3
+			}
+			for _, peer := range j.peers[p] {
+				if f.r.Float64() < part {
+					f.lose(p, peer, certainty)
+				}
+			}
+		}
+	}
+}
+
+// tally counts the faults of a kind.
+type tally struct{ faults, placed, few, silent, wrong int }
+
+// play has a fleet go through a fault: a burst, and again each time that the jobs have restarted.
+func (f *fleet) play(x *fault) (got map[told][]string, few bool) {
+	got = map[told][]string{}
+	first, later := map[*host]bool{}, map[*host]bool{}
+	start := f.now
+	if x.kind == "maintenance" {
+		x.host.maintained, x.host.dirty = start+30*time.Minute, true
+		maps.Copy(got, f.until(f.now+2*time.Minute, step))
+	}
+	for n := 0; f.now < start+26*time.Minute; n++ {
+		switch {
+		case x.kind == "job killed":
+			f.kill(x.job)
+		case n == 0:
+			first = f.burst(x, false)
+		default:
+			maps.Copy(later, f.burst(x, true))
+		}
+		restart := time.Duration(3+f.r.IntN(6)) * time.Minute
+		if x.kind == "reboot" {
+			x.host.down, x.host.dirty = true, true
+			maps.Copy(got, f.until(f.now+4*time.Minute, step))
+			x.host.down, x.host.dirty, x.host.booted = false, true, f.now
+			restart = time.Duration(5+f.r.IntN(8)) * time.Minute
+		}
+		maps.Copy(got, f.until(f.now+restart, step))
+	}
+	maps.Copy(got, f.until(f.now+60*time.Minute, pause))
+	return got, len(first) < 4 || len(later) < 4
+}
+
+// TestPlace: faults are placed rightly, and nobody is accused of a reboot, of maintenance or of a job that ends.
+func TestPlace(t *testing.T) {
+	list, each := fleets[2:3], 1
+	if *every {
+		list, each = fleets, 12
+	}
+	var mu sync.Mutex
+	all := map[string]*tally{}
+	t.Run("play", func(t *testing.T) {
+		for n, s := range list {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				f := newFleet(t, s, uint64(n))
+				begin := time.Now()
+				f.until(30*time.Minute, pause)
+				for range each {
+					for _, kind := range kinds {
+						f.assign()
+						f.until(f.now+4*time.Minute, pause)
+						x := f.draw(kind)
+						got, few := f.play(x)
+						mu.Lock()
+						if all[kind] == nil {
+							all[kind] = &tally{}
+						}
+						all[kind].add(t, x, got, few)
+						mu.Unlock()
+					}
+				}
+				t.Logf("%v played in %v", f.now, time.Since(begin).Round(time.Second))
+			})
+		}
+	})
+	table, placed, of := tableOf(all)
+	t.Log("\n" + table)
+	for kind, y := range all {
+		if y.wrong > 0 {
+			t.Errorf("%s: %d places are wrong", kind, y.wrong)
+		}
+	}
+	if float64(placed) < 0.95*float64(of) {
+		t.Errorf("%d of %d placed rightly", placed, of)
+	}
+	if *write {
+		put(t, table)
+	}
+}
+
+func (y *tally) add(t *testing.T, x *fault, got map[told][]string, few bool) {
+	y.faults++
+	right, wrong := false, false
+	for a, like := range got {
+		ok := slices.Contains(like, x.truth)
+		right, wrong = right || ok, wrong || !ok
+		if !ok {
+			t.Logf("%s: want %q, got %s %q", x.kind, x.truth, a.severity, like)
+		}
+	}
+	switch {
+	case wrong:
+		y.wrong++
+	case right || x.truth == "" && len(got) == 0:
+		y.placed++
+	case few:
+		y.few++
+	default:
+		y.silent++
+		t.Logf("%s: %q is not placed", x.kind, x.truth)
+	}
+}
+
+// tableOf returns the table of docs/verification.md, and how many faults that four hosts report are placed rightly.
+func tableOf(all map[string]*tally) (table string, placed, of int) {
+	var b strings.Builder
+	b.WriteString("| cause | number | placed | fewer than four hosts | not placed | wrong |\n|---|---|---|---|---|---|\n")
+	for _, kind := range kinds {
+		y := all[kind]
+		if y == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", kind, y.faults, y.placed, y.few, y.silent, y.wrong)
+		placed, of = placed+y.placed, of+y.faults-y.few
+	}
+	return b.String(), placed, of
+}
+
+// TestHealthy: jobs that end, with and without losses, are nobody's fault.
+func TestHealthy(t *testing.T) {
+	list, hours := fleets[2:3], 6
+	if *every {
+		list, hours = []spec{fleets[0], fleets[1], fleets[2], fleets[3]}, 250
+	}
+	for n, s := range list {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, s, uint64(100+n))
+			for f.now < time.Duration(hours)*time.Hour {
+				j := f.jobs[f.r.IntN(len(f.jobs))]
+				switch f.r.IntN(4) {
+				case 0:
+					f.kill(j)
+				case 1: // the last to leave
+					for _, p := range j.hosts[f.r.IntN(len(j.hosts))].ports {
+						for _, peer := range j.peers[p] {
+							f.lose(p, peer, "candidate")
+						}
+					}
+				case 2:
+					f.assign()
+				}
+				for a, like := range f.until(f.now+time.Duration(4+4*f.r.IntN(6))*time.Minute, pause) {
+					t.Errorf("at %v: %s %q", f.now, a.severity, like)
+				}
+			}
+		})
+	}
+}
+
+// put writes the table into docs/verification.md.
+func put(t *testing.T, table string) {
+	t.Helper()
+	const page, begin, end = "../../docs/verification.md", "<!-- place -->\n", "<!-- end -->"
+	text, err := os.ReadFile(page)
+	must(t, err)
+	head, rest, found := strings.Cut(string(text), begin)
+	_, after, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatalf("%s has no %s", page, begin)
+	}
+	must(t, os.WriteFile(page, []byte(head+begin+table+end+after), 0o644))
+}
