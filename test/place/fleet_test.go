@@ -27,7 +27,7 @@ import (
 const (
 	cluster = "c"
 	// scrapes are each step after a change, each pause while nothing changes: less than the lookback of 5m.
-	step, pause = time.Minute, 4 * time.Minute
+	step, pause = 2 * time.Minute, 4 * time.Minute
 	day         = 24 * time.Hour
 	maxLost     = 64        // peers that an exporter keeps
 	lossPause   = time.Hour // after which a loss begins an incident
