@@ -43,7 +43,9 @@ type spec struct {
 	// unit is how many hosts share the leaves of their rails; 0: a leaf for each rack (fat tree).
 	unit  int
 	slurm bool
-	blind float64 // part of the hosts without eBPF
+	blind float64  // part of the hosts without eBPF
+	each  int      // faults of each kind
+	only  []string // kinds; nil: all
 }
 
 // port is a port of a host with its place.
