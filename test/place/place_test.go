@@ -287,7 +287,6 @@ func (y *tally) add(t *testing.T, f *fleet, x *fault, got map[told][]string, few
 			t.Logf("%s: want %q, got %s %q", x.kind, x.truth, a.severity, like)
 		}
 	}
-	t.Logf("%s: %q", x.kind, got)
 	switch {
 	case wrong:
 		y.wrong++
@@ -299,6 +298,7 @@ func (y *tally) add(t *testing.T, f *fleet, x *fault, got map[told][]string, few
 		y.silent++
 		t.Logf("%s: %q is not placed", x.kind, x.truth)
 	}
+	t.Logf("%s: %+v", x.kind, *y)
 }
 
 // tableOf returns the table of docs/verification.md, and how many faults that four hosts report are placed rightly.
