@@ -20,7 +20,7 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # A C compiler: the race detector and NVML need one.
 CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
 # Tests of whole commands on many machines, and of fleets: make proofs.
-PROOFS    := test/(commands|foreign|incidents|kill|rollup|ruleplay|scripts)
+PROOFS    := test/(commands|foreign|incidents|kill|place|rollup|ruleplay|scripts)
 PACKAGES   = $(GO) list $(RACE) ./... | grep -vxE 'rdma_exporter/($(PROOFS))'
 # The packages that make test runs without the race detector: their tests link Prometheus, which takes minutes to compile with it, or they have
 # test files that say //go:build !race. make race runs them with it, without these files: a test that plays a recording or reads files in one

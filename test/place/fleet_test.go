@@ -132,7 +132,9 @@ func newFleet(t *testing.T, s spec, seed uint64) *fleet {
 }
 
 func (f *fleet) newHost(n int) *host {
-	h := &host{name: fmt.Sprintf("gpu-%04d", n+1), blind: f.r.Float64() < f.spec.blind, booted: -day, lost: map[string]*lost{}}
+	h := &host{
+		name: fmt.Sprintf("gpu-%04d", n+1), blind: f.r.Float64() < f.spec.blind, booted: -day, lost: map[string]*lost{},
+	}
 	h.up, h.uptime, h.maintenance = h.series("up"), h.series("rdma_host_uptime_seconds"), h.series("rdma_host_maintenance")
 	h.end = h.series("rdma_host_maintenance_end_timestamp_seconds")
 	for i := range f.ports {
@@ -277,9 +279,12 @@ func (f *fleet) lose(p, peer *port, certainty string) bool {
 		if len(h.lost) >= maxLost {
 			f.forget(h)
 		}
-		more := []string{"device", fmt.Sprintf("mlx5_%d", p.number), "port", "1", "peer", peer.address, "certainty", certainty}
+		more := []string{
+			"device", fmt.Sprintf("mlx5_%d", p.number), "port", "1", "peer", peer.address, "certainty", certainty,
+		}
 		l = &lost{
-			total: h.series("rdma_port_peer_lost_total", more...), start: h.series("rdma_port_peer_lost_start_time_seconds", more...),
+			total: h.series("rdma_port_peer_lost_total", more...),
+			start: h.series("rdma_port_peer_lost_start_time_seconds", more...),
 			first: f.now, last: f.now,
 		}
 		h.lost[key] = l
@@ -304,9 +309,9 @@ func (f *fleet) forget(h *host) {
 type told struct{ where, severity string }
 
 // until plays to a time and returns the alerts with a place that fire meanwhile, with what cannot be told apart.
-func (f *fleet) until(end, every time.Duration) map[told][]string {
+func (f *fleet) until(end, pace time.Duration) map[told][]string {
 	out := map[told][]string{}
-	for ; f.now < end; f.now += every {
+	for ; f.now < end; f.now += pace {
 		f.scrape()
 		must(f.t, f.e.Eval(context.Background(), began.Add(f.now)))
 		for _, g := range f.e.Groups {

@@ -96,7 +96,9 @@ func (f *fleet) draw(kind string) *fault {
 		x.hits = within(x.truth)
 		switch kind {
 		case "uplink": // one of four
-			x.hits = func(c pair) bool { return (c.a.leaf == at.a.leaf) != (c.b.leaf == at.a.leaf) && hash(c)%4 == 0 }
+			x.hits = func(c pair) bool {
+				return (c.a.leaf == at.a.leaf) != (c.b.leaf == at.a.leaf) && hash(c)%4 == 0
+			}
 		case "reboot", "maintenance":
 			x.hits = within(x.host.name)
 		}
