@@ -126,7 +126,7 @@ func hash(c pair) uint32 {
 	return h.Sum32()
 }
 
-// burst has the jobs that a fault hits lose peers, and returns the hosts that report it for sure. An end that only waits
+// burst has the jobs that a fault hits lose peers, and returns the hosts that are sure. An end that only waits
 // notices nothing, a program that exits at once leaves candidates only.
 func (f *fleet) burst(x *fault, again bool) map[*host]bool {
 	sure := map[*host]bool{}
