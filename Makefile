@@ -43,8 +43,8 @@ build: ## build bin/rdma_exporter
 	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
 
 .PHONY: packages
-packages: $(BIN)/nfpm ## build deb and rpm into bin/dist for ARCHES (amd64 arm64), with and without NVML; packaging/packages.sh installs the compilers
-	VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' LDFLAGS='$(LDFLAGS)' NFPM=$(BIN)/nfpm packaging/build.sh $(BIN)/dist
+packages: $(BIN)/nfpm ## build deb and rpm into bin/dist for this machine or ARCHES, with and without NVML; packaging/packages.sh installs compilers of the other
+	ARCHES='$(if $(filter file,$(origin ARCHES)),$(shell $(GO) env GOHOSTARCH),$(ARCHES))' VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' LDFLAGS='$(LDFLAGS)' NFPM=$(BIN)/nfpm packaging/build.sh $(BIN)/dist
 
 .PHONY: run
 run: ## build and serve this host, or the recorded demo node if it has no RDMA device
@@ -273,7 +273,7 @@ memory: ## memory by number of functions of a host, table of docs/install.md; 30
 .PHONY: dist
 dist: ## build all release artefacts into bin/dist, with SHA256SUMS
 	rm -rf $(DIST)
-	$(MAKE) $(ARTEFACTS)
+	$(MAKE) $(ARTEFACTS) ARCHES='$(ARCHES)'
 	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
 
 .PHONY: dist-test

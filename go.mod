@@ -6,7 +6,9 @@ require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // NVML's functions by dlopen: GPUs, NVLinks, XID errors
 	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands
 	github.com/cilium/ebpf v0.22.0 // eBPF programs, types of the kernel: registrations of memory with RDMA devices
+	github.com/clipperhouse/displaywidth v0.11.0 // columns of characters on a terminal: wide, combining; 98 kB of the binary
 	github.com/coreos/go-systemd/v22 v22.7.0 // systemd sockets
+	github.com/creack/pty v1.1.24 // tests only: a terminal
 	github.com/klauspost/compress v1.20.1 // gzip of responses in less than half the time; 190 kB of the binary
 	github.com/prometheus/client_golang v1.25.0 // process_* and go_* metrics, registries
 	github.com/prometheus/client_model v0.6.3 // samples between collection, exposition and rules
@@ -19,6 +21,7 @@ require (
 	github.com/yuin/goldmark v1.8.7 // Markdown runbooks as HTML
 	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, counters of switches, errors with line numbers
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
+	golang.org/x/term v0.46.0 // width of the terminal
 	golang.org/x/tools v0.49.0 // txtar, the format of captures
 	google.golang.org/grpc v1.83.2 // the client of the PodResources API
 	k8s.io/kubelet v0.37.0 // names of pods: messages of the kubelet's PodResources API, v1; 156 kB of the binary with the client
@@ -51,6 +54,7 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dennwc/varint v1.0.0 // indirect
 	github.com/edsrzf/mmap-go v1.2.1-0.20241212181136-fad1cd13edbd // indirect
@@ -120,7 +124,6 @@ require (
 	golang.org/x/net v0.59.0 // indirect
 	golang.org/x/oauth2 v0.37.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
-	golang.org/x/term v0.46.0 // indirect
 	golang.org/x/text v0.42.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 	google.golang.org/api v0.297.0 // indirect

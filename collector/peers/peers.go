@@ -170,9 +170,6 @@ func isAddress(gid string) bool {
 	return err == nil && !a.IsUnspecified() && a != netip.MustParseAddr("fe80::")
 }
 
-// errorNames are errnos of a move to RTR, by number (Linux).
-var errorNames = map[int]string{101: "no_route", 110: "timed_out", 112: "host_down", 113: "host_unreachable"}
-
 func emit(p *qp.Peers, s metric.Sink) {
 	for i := range p.Ports {
 		one := &p.Ports[i]
@@ -189,7 +186,7 @@ func emit(p *qp.Peers, s metric.Sink) {
 		s.Emit(portPeerLost, float64(l.Pairs), l.Device, port, peer, l.Certainty)
 		s.Emit(portPeerLostSince, float64(l.First.UnixMilli())/1000, l.Device, port, peer, l.Certainty)
 		if l.Certainty == qp.LostExactly {
-			s.Emit(portPeerRefused, 1, l.Device, port, peer, errorNames[l.Errno], l.Command)
+			s.Emit(portPeerRefused, 1, l.Device, port, peer, qp.Unreachable[l.Errno], l.Command)
 		}
 	}
 	for _, a := range p.Addresses {

@@ -33,7 +33,7 @@ _rdma_exporter() {
   done
   flags='{{range .}}{{if .Shared}}{{range .Flags}}{{template "flag" .}} {{end}}{{end}}{{end}}'
   case $command in
-{{range .}}{{if not .Shared}}    {{.Pattern}}) words='{{range .Below}}{{.Name}} {{end}}'; flags+='{{range .Flags}}{{template "flag" .}} {{end}}' ;;
+{{range .}}{{if not .Shared}}    {{.Pattern}}) words='{{range .Below}}{{.Name}} {{end}}{{.Arguments}}'; flags+='{{range .Flags}}{{template "flag" .}} {{end}}' ;;
 {{end}}{{end}}  esac
   [[ $cur != -* ]] || words=$flags
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
@@ -60,7 +60,8 @@ _rdma_exporter() {
         {{entry .}}{{end}})
       flags+=({{range .Flags}}
         {{zsh .}}{{end}}){{if .File}}
-      rest='*:FILE:_files'{{end}} ;;
+      rest='*:FILE:_files'{{end}}{{with .Arguments}}
+      rest='*:value:({{.}})'{{end}} ;;
 {{end}}{{end}}  esac
   if (( $#commands )) && [[ ${words[CURRENT]} != -* ]]; then
     _describe command commands
@@ -75,6 +76,7 @@ _rdma_exporter "$@"
 # Written by go run ./docs/gen from the flags and commands of the program.
 complete -c rdma_exporter -f
 {{range $c := .}}{{range .Below}}complete -c rdma_exporter -n {{quote $c.Within}} -a {{.Name}} -d {{fish .Help}}
+{{end}}{{with .Arguments}}complete -c rdma_exporter -n {{quote $c.Within}} -a {{quote .}}
 {{end}}{{range .Flags}}complete -c rdma_exporter {{with $c.Within}}-n {{quote .}} {{end}}{{with .Short}}-s {{.}} {{end}}-l {{.Name}}
 {{- if .Choices}} -x -a {{quote .Choices}}{{else if .Files}} -r -F{{else if .Value}} -x{{end}} -d {{fish .Help}}
 {{end}}{{end}}`,
@@ -82,7 +84,7 @@ complete -c rdma_exporter -f
 
 // completionPages returns the shell completions.
 func completionPages() (out []page, err error) {
-	offers := offersOf(cli.CommandLine())
+	offers := offersOf(cli.CommandLine(), cli.Choices)
 	for name, text := range completions {
 		t, err := template.New(name).
 			Funcs(template.FuncMap{"quote": quoted, "fish": fishQuoted, "zsh": zshFlag, "entry": zshEntry}).Parse(text)
@@ -106,7 +108,12 @@ type offer struct {
 	Below   []option // commands
 	Flags   []option
 	File    bool // takes a file as its argument
+
+	Arguments string // values of its argument, separated by blanks; empty for any
 }
+
+// choices returns the values of a flag of a command, or of its argument.
+type choices func(command, flag string) []string
 
 // option is a flag or a command.
 type option struct {
@@ -118,27 +125,29 @@ type option struct {
 }
 
 // offersOf returns the flags of all commands, then what there is without a command, then each command.
-func offersOf(m *kingpin.ApplicationModel) []offer {
+func offersOf(m *kingpin.ApplicationModel, of choices) []offer {
 	none := offer{Pattern: "''", Within: "__fish_use_subcommand", Below: commandsOf(m.Commands)}
 	for _, c := range m.Commands {
 		if c.Default {
-			none.Flags = options(c.Flags)
+			none.Flags = options(c.Flags, c.FullCommand, of)
 		}
 	}
-	return append([]offer{{Shared: true, Flags: options(m.Flags)}, none}, offersBelow("", m.Commands)...)
+	return append([]offer{{Shared: true, Flags: options(m.Flags, "", of)}, none}, offersBelow("", m.Commands, of)...)
 }
 
-func offersBelow(within string, commands []*kingpin.CmdModel) (out []offer) {
+func offersBelow(within string, commands []*kingpin.CmdModel, of choices) (out []offer) {
 	for _, c := range commands {
 		if c.Name == "help" {
 			continue
 		}
 		o := offer{
 			Pattern: quoted(c.FullCommand), Within: within + "__fish_seen_subcommand_from " + c.Name,
-			Below: commandsOf(c.Commands), Flags: options(c.Flags), File: len(c.Args) > 0 && c.Args[0].Name == "FILE",
+			Below: commandsOf(c.Commands), Flags: options(c.Flags, c.FullCommand, of),
+			File: len(c.Args) > 0 && c.Args[0].Name == "FILE",
 		}
-		out = append(out, offersBelow(o.Within+"; and ", c.Commands)...)
+		out = append(out, offersBelow(o.Within+"; and ", c.Commands, of)...)
 		if len(o.Below) == 0 {
+			o.Arguments = strings.Join(of(c.FullCommand, ""), " ")
 			o.Pattern += " | " + quoted(c.FullCommand+" ") + "*"
 		}
 		for _, b := range o.Below {
@@ -161,7 +170,7 @@ func commandsOf(commands []*kingpin.CmdModel) (out []option) {
 // fileValue matches placeholders of files and directories, and defaults that are paths.
 var fileValue = regexp.MustCompile(`^(FILE|DIR|GLOB)$|/`)
 
-func options(flags []*kingpin.FlagModel) (out []option) {
+func options(flags []*kingpin.FlagModel, command string, of choices) (out []option) {
 	for _, f := range cli.Visible(flags) {
 		o := option{Name: f.Name, Help: firstSentence(f.Help)}
 		if f.Short != 0 {
@@ -170,8 +179,8 @@ func options(flags []*kingpin.FlagModel) (out []option) {
 		if !f.IsBoolFlag() {
 			o.Value = strings.Trim(f.FormatPlaceHolder(), `".`)
 			o.Files = fileValue.MatchString(f.FormatPlaceHolder()) || strings.HasSuffix(f.Name, ".file")
-			if strings.Contains(o.Value, "|") {
-				o.Choices = strings.ReplaceAll(o.Value, "|", " ")
+			if values := of(command, f.Name); len(values) > 1 { // one is the default
+				o.Choices = strings.Join(values, " ")
 			}
 		} else if slices.Equal(f.Default, []string{"true"}) {
 			out = append(out, option{Name: "no-" + f.Name, Help: "Disable: " + o.Help})

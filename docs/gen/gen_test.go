@@ -81,16 +81,19 @@ func TestOptions(t *testing.T) {
 	a := kingpin.New("a", "")
 	a.Flag("on", "Is on. By the way.").Default("true").Bool()
 	a.Flag("file", "A file.").Short('f').PlaceHolder("FILE").String()
-	a.Flag("set", "One.").PlaceHolder("x|y").Enum("x", "y")
+	a.Flag("set", "One.").Default("y").Enum("x", "y")
 	a.Flag("secret", "None.").Hidden().Bool()
 	got := map[string]option{}
-	for _, o := range options(a.Model().Flags) {
+	for _, o := range options(a.Model().Flags, "", func(_, flag string) []string {
+		values, _, _ := a.FlagCompletion(flag, "")
+		return values
+	}) {
 		got[o.Name] = o
 	}
 	want := map[string]option{
 		"on": {Name: "on", Help: "Is on"}, "no-on": {Name: "no-on", Help: "Disable: Is on"},
 		"file": {Name: "file", Help: "A file", Short: "f", Value: "FILE", Files: true},
-		"set":  {Name: "set", Help: "One", Value: "x|y", Choices: "x y"},
+		"set":  {Name: "set", Help: "One", Value: "y", Choices: "x y"},
 	}
 	for name, o := range want {
 		if !reflect.DeepEqual(got[name], o) {

@@ -34,6 +34,7 @@ const pausedText = "GPU monitoring paused on request"
 type ReasonGroup struct {
 	Reason string // with the remedy, without a final full stop
 	InPart bool   // evaluated for a part of the host
+	Stands bool   // no setting of this host changes it: hardware without the data, a history that is too short
 	Alerts []NotEvaluated
 }
 
@@ -61,7 +62,7 @@ func (r *Report) Gaps() (out []ReasonGroup) {
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		out = append(out, ReasonGroup{r.describeReason(group), inPart(first), group})
+		out = append(out, ReasonGroup{r.describeReason(group), inPart(first), stands(first.Reason), group})
 	}
 	return out
 }
@@ -93,6 +94,9 @@ func (g ReasonGroup) listRows() (rows [][]string) {
 
 // isTime reports whether a reason is a lack of history. The longest time that rules of the group need is then shown.
 func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
+
+// stands reports whether a reason is one of most healthy hosts.
+func stands(reason string) bool { return isTime(reason) || reason == string(coverage.NotSupported) }
 
 // reasonRank returns the position of a reason in reasonWords; an unknown one is last.
 func reasonRank(reason string) int {
@@ -185,6 +189,46 @@ func (r *Report) Coverage() string {
 		}
 	}
 	return s
+}
+
+// Measured returns whether all was measured that the host reports: "Everything measured over 12m of the capture (55
+// rules, 11 are not supported here, 18 need more history)". A report on some alerts only returns its coverage.
+func (r *Report) Measured() string {
+	if len(r.Objects) == 0 {
+		return r.Coverage()
+	}
+	what := "Everything measured"
+	left := map[string]map[string]bool{} // names of rules that were not evaluated, by reason
+	for _, g := range r.Gaps() {
+		if !g.Stands {
+			what = "Not everything measured"
+		}
+		for _, n := range g.Alerts {
+			if left[n.Reason] == nil {
+				left[n.Reason] = map[string]bool{}
+			}
+			if !g.InPart {
+				left[n.Reason][n.Name()] = true
+			}
+		}
+	}
+	if r.Failed != nil || r.HasUnknown() {
+		what = "Not everything measured"
+	}
+	rules := words.Count(len(r.Evaluated), "rule")
+	for _, x := range []struct{ reason, one, several string }{
+		{string(coverage.NotSupported), "1 is not supported here", "%d are not supported here"},
+		{reasonTooShort, "1 needs more history", "%d need more history"},
+	} {
+		switch n := len(left[x.reason]); n {
+		case 0:
+		case 1:
+			rules += ", " + x.one
+		default:
+			rules += ", " + fmt.Sprintf(x.several, n)
+		}
+	}
+	return fmt.Sprintf("%s %s (%s)", what, r.describeBasis(), rules)
 }
 
 // describeBasis returns the source of the samples and the time that they cover.

@@ -7,11 +7,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/words"
 )
 
@@ -35,64 +35,150 @@ func writeText(w io.Writer, text, what string) error {
 	return nil
 }
 
-// Style is the style of a table.
+// Style is the style of a report.
 type Style struct {
-	Colour  bool
-	Verbose bool // list each object and each rule that was not evaluated, not only their numbers
-	Short   bool // without the lines below the rows: pending, impact, diagnose, action
+	terminal.Style
+	Verbose bool // list each object and each rule that was not evaluated, and the standing notes
+	Short   bool // without the lines below the findings: impact, diagnose, action
 }
 
-// Table writes the report as text: the verdict and its basis, the findings (worst first), the pending alerts, and the
-// rules that were not evaluated.
+// Table writes the report as text: the worst finding in words, the account, what was measured, then the findings (worst
+// first), the pending alerts, and the rules that were not evaluated for a reason that the user can change.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, words.OneLine(r.formatHeadline()))
-	for _, n := range r.Notices() {
-		fmt.Fprintln(&text, words.OneLine(n))
-	}
-	if r.Error == "" {
-		fmt.Fprintf(&text, "%s.\n", r.Coverage())
-	}
+	text.WriteString(r.formatLead(s))
 	if len(r.Findings)+len(r.Pending) > 0 {
-		fmt.Fprintln(&text)
-		text.WriteString(r.formatTable(s))
+		text.WriteString(r.formatFindings(s))
 	}
-	for _, note := range append(r.explainTerms(), r.Notes()...) {
-		fmt.Fprintf(&text, "\n%s.\n", words.OneLine(note))
+	notes := r.Notes()
+	if s.Verbose {
+		notes = slices.Concat(r.explainTerms(), notes, r.Standing())
+	}
+	for _, note := range notes {
+		fmt.Fprintf(&text, "\n%s.\n", s.Wrap(words.OneLine(note), noteIndent))
 	}
 	if s.Verbose {
 		text.WriteString(r.formatObjects())
 	}
-	text.WriteString(r.formatGaps(s.Verbose))
+	text.WriteString(r.formatGaps(s))
 	return writeText(w, text.String(), "report")
 }
 
-// formatTable returns a row for each finding, explained symptom and pending alert, with the advice below.
-func (r *Report) formatTable(s Style) string {
-	rows := [][]string{{"SEVERITY", "STATE", "FOR", "ALERT", "OBJECT", "SUMMARY"}}
-	advice := map[int][]string{} // by the row above it
-	action := ""                 // action of the previous finding: printed once
-	for i, f := range slices.Concat(r.Findings, r.Pending) {
-		rows = append(rows, []string{f.Severity, f.State, f.formatLasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
-		for _, e := range f.Explains {
-			why := words.Spaced(e.Reason) + ": told by " + f.Alert + ", no alert of its own"
-			rows = append(rows, []string{"", "explained", "", e.Alert, Where(e.Labels), why})
-		}
-		if !s.Short {
-			advice[len(rows)-1] = f.listAdvice(f.describePending(i < len(r.Findings)), action)
-			action = f.Action
+const (
+	labelIndent = 10 // of the text beside "critical" and "diagnose:"
+	noteIndent  = 2  // of the second line of a sentence
+)
+
+// inks are the colours of verdicts and severities.
+var inks = map[string]terminal.Ink{
+	severityCritical: terminal.Red, severityWarning: terminal.Yellow, severityInfo: terminal.Cyan,
+	verdictOK: terminal.Green, headlineWatching: terminal.Yellow, verdictUnknown: terminal.Yellow,
+}
+
+// formatLead returns the lines that say what is wrong, on how many objects, and on which data that is based.
+func (r *Report) formatLead(s Style) string {
+	host, word := words.OneLine(words.HostName(r.Host))+": ", words.OneLine(cmp.Or(r.Headline, r.Verdict))
+	lead := s.Wrap(host+words.OneLine(r.formatConclusion()), noteIndent)
+	if strings.HasPrefix(lead, host+word) {
+		lead = host + s.Paint(inks[word], word) + lead[len(host+word):]
+	}
+	lines := []string{lead}
+	add := func(line string, ink terminal.Ink) {
+		if line != "" {
+			lines = append(lines, s.Paint(ink, s.Wrap(words.OneLine(line), noteIndent)))
 		}
 	}
-	var text strings.Builder
-	i := 0
-	for line := range strings.Lines(colourSeverities(alignColumns(rows, ""), s)) {
-		text.WriteString(line)
-		for _, a := range advice[i] {
-			fmt.Fprintf(&text, "  %s\n", a)
+	add(r.formatAccount(), "")
+	for _, n := range r.Notices() {
+		add(n, "")
+	}
+	if r.Error == "" {
+		add(r.Measured()+".", "")
+		if s.Verbose && len(r.Objects) > 0 {
+			add(r.Coverage()+".", "")
 		}
-		i++
+	}
+	if r.Replay != "" {
+		add("Replay of "+r.Replay+".", terminal.Grey)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// formatAccount returns the number of findings and pending alerts, and of the objects in each class; empty if the first
+// line has them.
+func (r *Report) formatAccount() string {
+	if r.Worst() == "" || r.Error != "" || r.Incomplete || r.ExitCode == ExitUnknown {
+		return ""
+	}
+	return words.Join("; ", r.countFindings(), account.Line(r.Objects), r.summarise()) + "."
+}
+
+// formatFindings returns a block for each finding and pending alert, with what it explains and the advice.
+func (r *Report) formatFindings(s Style) string {
+	var text strings.Builder
+	block := func(label string, ink, of terminal.Ink, prose string) {
+		text.WriteString(s.block(label, ink, of, prose))
+	}
+	action := "" // of the previous finding: printed once
+	for i, f := range slices.Concat(r.Findings, r.Pending) {
+		if i == 0 || !s.Short {
+			text.WriteByte('\n')
+		}
+		block(f.Severity, inks[f.Severity], "", r.sentence(f))
+		block("", "", terminal.Grey, r.describeState(f, i < len(r.Findings), s.Short))
+		for _, e := range f.Explains {
+			block("explains:", "", terminal.Grey, e.Alert+" "+Where(e.Labels)+": "+words.Spaced(e.Reason)+
+				": told by "+f.Alert+", no alert of its own")
+		}
+		if s.Short {
+			continue
+		}
+		if impact := f.describeImpact(); impact != "" {
+			block("impact:", "", "", impact)
+		}
+		text.WriteString(formatCommands(f.Diagnose, s))
+		if f.Action != "" && f.Action != action {
+			block("action:", "", "", f.Action)
+		}
+		action = f.Action
 	}
 	return text.String()
+}
+
+// block returns prose beside a label, both painted.
+func (s Style) block(label string, ink, of terminal.Ink, prose string) string {
+	label = words.OneLine(label)
+	beside := strings.Repeat(" ", max(0, labelIndent-terminal.Width(label)))
+	lines := s.Paint(of, s.Wrap(words.OneLine(prose), labelIndent))
+	return strings.TrimRight(s.Paint(ink, label)+beside+lines, " ") + "\n"
+}
+
+// sentence returns the summary of a finding without the name of the host, which the first line has.
+func (r *Report) sentence(f Finding) string {
+	host := words.HostName(r.Host)
+	return strings.TrimPrefix(strings.TrimPrefix(f.Summary, host+" "), host+": ")
+}
+
+// Worst returns the worst finding in words, or else the worst pending alert; empty if there is none.
+func (r *Report) Worst() string {
+	for _, f := range r.Findings {
+		if f.Severity != severityInfo {
+			return r.sentence(f)
+		}
+	}
+	if w := r.Pending; len(w) > 0 && w[0].Severity != severityInfo {
+		return r.sentence(w[0])
+	}
+	return ""
+}
+
+// describeState returns alert, object and state of a finding: "RDMAPortDown mlx5_0/1, firing for 4m15s".
+func (r *Report) describeState(f Finding, finding, short bool) string {
+	state := fmt.Sprintf("%s %s, %s for %s", f.Alert, Where(f.Labels), f.State, f.formatLasted(r.Time))
+	if pending := f.describePending(finding); pending != "" && !short {
+		state += ". " + pending
+	}
+	return state
 }
 
 // formatLasted returns the time since the condition became true: "4m15s", for a pending alert with its `for`: "30s of
@@ -109,33 +195,20 @@ func (f Finding) pendingTime() time.Duration {
 	return time.Duration(f.ForSeconds * float64(time.Second))
 }
 
-// describePending returns when a pending alert fires and whether it counts as a finding; empty for a firing alert.
+// describePending returns whether a pending alert counts as a finding; empty for a firing alert.
 func (f Finding) describePending(finding bool) string {
-	counts := "Reported now, since the host was observed for less than that."
+	counts := "Reported now, since the host was observed for less than that"
 	switch {
 	case f.State != string(alerting.StatePending):
 		return ""
 	case !finding:
-		counts = "Until then: no finding, exit code unchanged."
+		counts = "Until then: no finding, exit code unchanged"
 	case f.Waits && f.Severity == severityCritical:
-		counts = "Until then: a warning."
+		counts = "Until then: a warning"
 	case f.Waits:
-		counts = "Counts as a finding already."
+		counts = "Counts as a finding already"
 	}
-	return fmt.Sprintf("fires once the condition is true for %s. %s", formatDuration(f.pendingTime()), counts)
-}
-
-// listAdvice returns the lines pending, impact, diagnose and action of a finding. An action equal to the one before is
-// left out.
-func (f Finding) listAdvice(pending, before string) (out []string) {
-	for _, line := range []Fact{
-		{"pending", pending}, {"impact", f.describeImpact()}, {"diagnose", f.Diagnose}, {"action", f.Action},
-	} {
-		if line.Value != "" && (line.Name != "action" || line.Value != before) {
-			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", words.OneLine(line.Value)))
-		}
-	}
-	return out
+	return counts
 }
 
 // describeImpact returns the workloads that use the object, as in the evidence.
@@ -166,67 +239,40 @@ func (r *Report) formatObjects() string {
 	return "\n" + alignColumns(rows, "")
 }
 
-// formatGaps returns the sentences on the rules that were not evaluated, with a row for each if verbose.
-func (r *Report) formatGaps(verbose bool) string {
+// formatGaps returns the sentences on the rules that were not evaluated for a reason that the user can change. If
+// verbose it returns all, with a row for each rule.
+func (r *Report) formatGaps(s Style) string {
 	var text strings.Builder
-	for i, g := range r.Gaps() {
-		if i == 0 || verbose {
+	for _, g := range r.Gaps() {
+		if g.Stands && !s.Verbose {
+			continue
+		}
+		if text.Len() == 0 || s.Verbose {
 			fmt.Fprintln(&text)
 		}
-		fmt.Fprintf(&text, "%s.\n", words.OneLine(g.describe()))
-		if verbose {
+		fmt.Fprintf(&text, "%s.\n", s.Wrap(words.OneLine(g.describe()), noteIndent))
+		if s.Verbose {
 			text.WriteString(alignColumns(g.listRows(), "  "))
 		}
 	}
-	if text.Len() > 0 && !verbose {
+	if text.Len() > 0 && !s.Verbose {
 		fmt.Fprintln(&text, "Details: rdma_exporter check --verbose.")
 	}
 	return text.String()
 }
 
-// alignColumns aligns rows.
+// alignColumns aligns rows of plain text.
 func alignColumns(rows [][]string, indent string) string {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i := range row {
 			row[i] = words.OneLine(row[i])
 		}
-		fmt.Fprintln(w, indent+strings.Join(row, "\t"))
 	}
-	w.Flush() // a strings.Builder does not fail
-	return text.String()
+	return terminal.Align(rows, indent)
 }
 
-// colours of the severities (ECMA-48, SGR).
-var colours = map[string]string{severityCritical: "\x1b[1;31m", severityWarning: "\x1b[33m", severityInfo: "\x1b[36m"}
-
-// colourSeverities adds colours to the severities at the beginning of lines.
-func colourSeverities(table string, s Style) string {
-	if !s.Colour {
-		return table
-	}
-	var out strings.Builder
-	for line := range strings.Lines(table) {
-		word, _, _ := strings.Cut(line, " ")
-		if c, ok := colours[word]; ok {
-			line = c + word + "\x1b[0m" + line[len(word):]
-		}
-		out.WriteString(line)
-	}
-	return out.String()
-}
-
-// formatHeadline returns the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1
-// pending warning".
-func (r *Report) formatHeadline() string {
-	host := words.HostName(r.Host)
-	if r.Replay != "" {
-		host += " (replay of " + r.Replay + ")"
-	}
-	return host + ": " + r.formatConclusion()
-}
-
+// formatConclusion returns the verdict with its reason: the worst finding, or what is healthy: "ok: nothing is wrong: 8
+// NICs, 8 compute ports healthy".
 func (r *Report) formatConclusion() string {
 	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
 	counts := words.Join(", ", r.countFindings(), r.summarise())
@@ -242,6 +288,10 @@ func (r *Report) formatConclusion() string {
 		return words.Join(", ", "unknown: "+r.Why(), counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
 		return "no finding of severity " + strings.Join(Severities()[:severityRank(r.Severity)+1], " or ")
+	case r.Worst() != "":
+		return word + ": " + r.Worst()
+	case word == verdictOK && len(r.Objects) > 0 && counts == "":
+		return word + ": nothing is wrong: " + account.Line(r.Objects)
 	case word == verdictOK && len(r.Objects) > 0:
 		return word + ": " + words.Join(", ", account.Line(r.Objects), counts)
 	case word == verdictOK && r.Fabric != nil:

@@ -31,11 +31,10 @@ func TestPending(t *testing.T) {
 		code     int
 		headline string
 		row      string
-		counts   string
 	}{
-		"with a range": {0, 10 * time.Minute, 0, "gpu-1: watching: 1 pending warning\n", "warning   pending  1m30s of 15m  RDMARanged ", "  pending:  fires once the condition is true for 15m. Until then: no finding, exit code unchanged.\n"},
-		"may resolve":  {1, 10 * time.Minute, 1, "gpu-1: warning: 1 pending critical\n", "critical  pending  1m30s of 5m  RDMAWaiting ", "  pending:  fires once the condition is true for 5m. Until then: a warning.\n"},
-		"cannot wait":  {1, 0, 2, "gpu-1: critical: 1 critical\n", "critical  pending  1m30s of 5m  RDMAWaiting ", "  pending:  fires once the condition is true for 5m. Reported now, since the host was observed for less than that.\n"},
+		"with a range": {0, 10 * time.Minute, 0, "gpu-1: watching: <b>: port down\n1 pending warning.\n", "RDMARanged host, pending for 1m30s of 15m. Until then: no finding, exit code unchanged\n"},
+		"may resolve":  {1, 10 * time.Minute, 1, "gpu-1: warning: <b>: port down\n1 pending critical.\n", "RDMAWaiting host, pending for 1m30s of 5m. Until then: a warning\n"},
+		"cannot wait":  {1, 0, 2, "gpu-1: critical: <b>: port down\n1 critical.\n", "RDMAWaiting host, pending for 1m30s of 5m. Reported now, since the host was observed for less than that\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{
@@ -43,9 +42,8 @@ func TestPending(t *testing.T) {
 				Alerts: []alerting.Alert{newAlert(rules, c.rule, alerting.StatePending, nil)},
 			}})
 			got := tableOf(t, r, check.Style{Verbose: true})
-			if r.ExitCode != c.code || !strings.HasPrefix(got, c.headline) || !strings.Contains(got, "\n"+c.row) ||
-				!strings.Contains(got, c.counts) {
-				t.Errorf("exit %d, want %d and %q, %q, %q\n%s", r.ExitCode, c.code, c.headline, c.row, c.counts, got)
+			if r.ExitCode != c.code || !strings.HasPrefix(got, c.headline) || !strings.Contains(got, "\n          "+c.row) {
+				t.Errorf("exit %d, want %d and %q, %q\n%s", r.ExitCode, c.code, c.headline, c.row, got)
 			}
 			if strings.Contains(got, "not evaluated") || strings.Contains(tableOf(t, r, check.Style{Short: true}), "pending: ") {
 				t.Error(got)
@@ -61,8 +59,8 @@ func TestBasis(t *testing.T) {
 		"1 of 1 rule evaluated over 5m by a one-off evaluation.\n":              {Judgement: alerting.Judgement{From: testTime().Add(-5 * time.Minute)}},
 		"1 of 1 rule evaluated over 2h by the running exporter.\n":              {Interval: time.Minute, Judgement: alerting.Judgement{From: testTime().Add(-2 * time.Hour)}},
 		"1 of 1 rule evaluated by the running exporter.\n":                      {Interval: time.Minute},
-		"1 of 1 rule evaluated over 10m of the capture.\n":                      {Replay: "demo", Judgement: alerting.Judgement{From: testTime().Add(-10 * time.Minute)}},
-		"1 of 1 rule evaluated on the capture.\n":                               {Replay: "demo", Interval: time.Minute},
+		"1 of 1 rule evaluated over 10m of the capture.\nReplay of demo.\n":     {Replay: "demo", Judgement: alerting.Judgement{From: testTime().Add(-10 * time.Minute)}},
+		"1 of 1 rule evaluated on the capture.\nReplay of demo.\n":              {Replay: "demo", Interval: time.Minute},
 	} {
 		t.Run(want, func(t *testing.T) {
 			in.To, in.Rules = testTime(), []alerting.Rule{newRule("C", "critical")}
@@ -87,7 +85,7 @@ func TestCounts(t *testing.T) {
 	}{
 		"none":             {nil, check.Filter{}, "h: ok\n"},
 		"info":             {[]alerting.Alert{firing(2)}, check.Filter{}, "h: ok, 1 info\n"},
-		"all":              {[]alerting.Alert{firing(0), firing(1), firing(2)}, check.Filter{}, "h: critical: 1 critical, 1 warning, 1 info\n"},
+		"all":              {[]alerting.Alert{firing(0), firing(1), firing(2)}, check.Filter{}, "h: critical: gpu-1 <b>: port down\n1 critical, 1 warning, 1 info.\n"},
 		"left out":         {[]alerting.Alert{firing(2)}, check.Filter{Severity: "warning"}, "h: no finding of severity critical or warning\n"},
 		"none is selected": {nil, check.Filter{Only: []string{"X"}}, "h: unknown: no RDMA device was read\n"},
 	} {
@@ -116,9 +114,11 @@ func TestRemedyOfShortHistory(t *testing.T) {
 				newRule("C", "critical"),
 				long,
 			}
-			if got := tableOf(t, check.New(in), check.Style{}); !strings.Contains(got,
-				"\n\n"+want+"Details: rdma_exporter check --verbose.\n") {
+			if got := tableOf(t, check.New(in), check.Style{Verbose: true}); !strings.Contains(got, "\n\n"+want) {
 				t.Error(got)
+			}
+			if got := tableOf(t, check.New(in), check.Style{}); strings.Contains(got, "history") {
+				t.Errorf("a note that stands on most hosts: %s", got)
 			}
 		})
 	}
@@ -132,10 +132,10 @@ func TestDrainExplained(t *testing.T) {
 		want   string
 	}{
 		"no":     {nil, "h: no drain\n"},
-		"cordon": {[]check.DrainAlert{{Alert: "A", Drain: "cordon"}}, "h: cordon\ncordon  A    \ncordon: no new jobs, running jobs may finish.\n"},
+		"cordon": {[]check.DrainAlert{{Alert: "A", Drain: "cordon"}}, "h: cordon\ncordon  A\ncordon: no new jobs, running jobs may finish.\n"},
 		"evict": {
 			[]check.DrainAlert{{Alert: "A", Drain: "cordon"}, {Alert: "B", Drain: "evict"}},
-			"h: evict\ncordon  A    \nevict   B    \nevict: no new jobs, and a running job on this host cannot progress: stop it. cordon: no new jobs, running jobs may finish.\n",
+			"h: evict\ncordon  A\nevict   B\nevict: no new jobs, and a running job on this host cannot progress: stop it. cordon: no new jobs, running jobs may finish.\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/terminal"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -292,7 +293,8 @@ func TestRender(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var table, verbose, json bytes.Buffer
 			if err := errors.Join(check.Table(&table, r, check.Style{}),
-				check.Table(&verbose, r, check.Style{Verbose: true, Colour: true}), check.JSON(&json, r)); err != nil {
+				check.Table(&verbose, r, check.Style{Style: terminal.Style{Colour: true, Width: 80}, Verbose: true}),
+				check.JSON(&json, r)); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".txt", table.Bytes())
@@ -365,8 +367,8 @@ func TestHeadline(t *testing.T) {
 		line     string
 	}{
 		{"nothing", nil, "ok", ": ok\n"},
-		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical\n"},
-		{"both", []alerting.Alert{warning, critical, other}, "watching", ": watching: 1 pending critical, 2 pending warnings\n"},
+		{"critical", []alerting.Alert{critical}, "watching", ": watching: gpu-1 <b>: port down\n1 pending critical.\n"},
+		{"both", []alerting.Alert{warning, critical, other}, "watching", ": watching: gpu-1 <b>: port down\n1 pending critical, 2 pending warnings.\n"},
 		{"information alone", []alerting.Alert{info}, "ok", ": ok, 1 pending info\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -398,7 +400,7 @@ func TestNoDevice(t *testing.T) {
 	}{
 		"no finding":         {nil, check.Filter{}, 3, "h: unknown: no RDMA device on this host\n"},
 		"info":               {[]int{2}, check.Filter{}, 3, "h: unknown: no RDMA device on this host, 1 info\n"},
-		"of a GPU":           {[]int{1}, check.Filter{}, 1, "h: warning: 1 warning, no RDMA device on this host\n"},
+		"of a GPU":           {[]int{1}, check.Filter{}, 1, "h: warning: gpu-1 <b>: port down\n1 warning; no RDMA device on this host.\n"},
 		"of a GPU, left out": {[]int{1}, check.Filter{Only: []string{"RDMADeviceFailed"}}, 3, "h: unknown: no RDMA device on this host\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -462,9 +464,9 @@ func TestUnknownObjects(t *testing.T) {
 		drain string
 		want  []string
 	}{
-		"healthy": {2, account.Healthy, check.ExitOK, "h: no drain\n", []string{"h: ok: 2 ports healthy"}},
+		"healthy": {2, account.Healthy, check.ExitOK, "h: no drain\n", []string{"h: ok: nothing is wrong: 2 ports healthy"}},
 		"not expected": {1, account.NotExpected, check.ExitOK, "h: no drain\n", []string{
-			"h: ok: 1 port not expected (DOWN, never ACTIVE)",
+			"h: ok: nothing is wrong: 1 port not expected (DOWN, never ACTIVE)",
 		}},
 		"unknown": {1, account.Unknown, check.ExitUnknown, unknown + "1 port unknown (DOWN, never ACTIVE)\n", []string{
 			"h: unknown: 1 port unknown (DOWN, never ACTIVE)", "Unknown: mlx5_0/1 (DOWN, never ACTIVE). " + settle,
@@ -508,8 +510,7 @@ func TestUnknownObjects(t *testing.T) {
 	}
 }
 
-// TestNotes: notes on the stack and on rates follow the findings, and are left out together with the alerts that they
-// belong to.
+// TestNotes: notes are left out together with the alerts that they belong to. Those on most healthy hosts stand apart.
 func TestNotes(t *testing.T) {
 	seen := check.Seen{
 		Objects: []account.Object{{
@@ -524,11 +525,11 @@ func TestNotes(t *testing.T) {
 		rates = "Rates of 8 ports are inferred (the NIC supports 400 Gb/s): no alert if slow from the start. Pin them: rdma_exporter expect list"
 	)
 	for only, want := range map[string]string{
-		"":                  port + "|" + stack + "|" + rates,
-		"RDMAPortDown":      port,
-		"RDMADeviceMissing": stack,
-		"RDMALinkDegraded":  rates,
-		"RDMAPCIeErrors":    "",
+		"":                  port + "|" + stack + "||" + rates,
+		"RDMAPortDown":      port + "||",
+		"RDMADeviceMissing": stack + "||",
+		"RDMALinkDegraded":  "||" + rates,
+		"RDMAPCIeErrors":    "||",
 	} {
 		t.Run(only, func(t *testing.T) {
 			r := check.New(check.Input{
@@ -538,17 +539,18 @@ func TestNotes(t *testing.T) {
 			if only != "" {
 				r = check.Filter{Only: []string{only}}.Apply(r)
 			}
-			if got := strings.Join(r.Notes(), "|"); got != want {
+			if got := strings.Join(r.Notes(), "|") + "||" + strings.Join(r.Standing(), "|"); got != want {
 				t.Errorf("%s\nwant %s", got, want)
 			}
 		})
 	}
 	for want, f := range map[string]*check.Functions{
-		"": nil,
-		"1 function beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)":                                                                                 {Reduced: 1},
-		"984 devices left out (--limit.devices), 12 series left out (--limit.series)|1016 functions beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1016, Devices: 984, Series: 12},
+		"||": nil,
+		"||1 function beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)":                                                                                {Reduced: 1},
+		"984 devices left out (--limit.devices), 12 series left out (--limit.series)||1016 functions beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1016, Devices: 984, Series: 12},
 	} {
-		if got := strings.Join((&check.Seen{Functions: f}).Notes(), "|"); got != want {
+		s := check.Seen{Functions: f}
+		if got := strings.Join(s.Notes(), "|") + "||" + strings.Join(s.Standing(), "|"); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}
@@ -567,7 +569,7 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
-	if got := fmt.Sprint(one.Notes()); got != "[The rate of 1 port is inferred: no alert if slow from the start. Pin it: rdma_exporter expect list]" {
+	if got := fmt.Sprint(one.Standing()); got != "[The rate of 1 port is inferred: no alert if slow from the start. Pin it: rdma_exporter expect list]" {
 		t.Error(got)
 	}
 }

@@ -138,18 +138,23 @@ func (s *Seen) Notices() (out []string) {
 	return out
 }
 
-// Notes returns sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not
-// confirmed, functions that are only partly read.
-func (s *Seen) Notes() (out []string) {
-	for _, note := range []string{
-		explainNoDevice(s.NoDevice), s.Failed.describe(), s.describeUnknown(), s.describeStack(), s.Rates.describe(),
-		s.Rates.describeSlowModes(), s.describeFirmwareFirst(), s.Functions.describeLeftOut(), s.Functions.describeReduced(),
-	} {
-		if note != "" {
-			out = append(out, note)
-		}
-	}
-	return append(out, s.Fabric.listNotes()...)
+// Notes returns sentences without a full stop: ports that are down, a stack that is not loaded, devices that are left
+// out.
+func (s *Seen) Notes() []string {
+	return slices.Concat(notEmpty(
+		explainNoDevice(s.NoDevice), s.Failed.describe(), s.describeUnknown(), s.describeStack(),
+		s.Rates.describeSlowModes(), s.Functions.describeLeftOut(),
+	), s.Fabric.listNotes())
+}
+
+// Standing returns notes on what is so on most healthy hosts: rates that nothing confirms, errors that firmware
+// handles, functions that are only partly read.
+func (s *Seen) Standing() []string {
+	return notEmpty(s.Rates.describe(), s.describeFirmwareFirst(), s.Functions.describeReduced())
+}
+
+func notEmpty(notes ...string) []string {
+	return slices.DeleteFunc(notes, func(s string) bool { return s == "" })
 }
 
 // summarise returns the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".

@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/traits"
 	"rdma_exporter/internal/words"
 )
@@ -76,65 +77,82 @@ func ShownSetting(r hostdata.SetupRow) hostdata.SetupRow {
 func SetupJSON(w io.Writer, s Setup) error { return writeJSON(w, s, "settings") }
 
 // SetupTable writes the report as text: differences with their remedies, worst first, then unknown settings; with
-// style.Verbose all settings.
+// style.Verbose all settings, and why each matters.
 func SetupTable(w io.Writer, s Setup, rows []hostdata.SetupRow, style Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, s.formatHeadline(rows))
+	host := words.OneLine(s.Host)
+	lead := style.Wrap(words.OneLine(s.formatHeadline(rows)), noteIndent)
+	if rest, ok := strings.CutPrefix(lead, host+": "+s.Verdict); ok {
+		lead = host + ": " + style.Paint(inks[s.Verdict], s.Verdict) + rest
+	}
+	fmt.Fprintln(&text, lead)
+	if s.Replay != "" {
+		fmt.Fprintln(&text, style.Paint(terminal.Grey, style.Wrap(words.OneLine("Replay of "+s.Replay+"."), noteIndent)))
+	}
 	differ := setup.Deviations(rows, hostdata.SetupDiffers)
 	slices.SortStableFunc(differ, func(a, b setup.Deviation) int {
 		return severityRank(a.Row.Severity) - severityRank(b.Row.Severity)
 	})
-	text.WriteString(setupDifferences(differ, style))
-	list := func(state hostdata.SetupState, head []string, last func(hostdata.SetupRow) []string) {
-		table := [][]string{head}
-		for _, d := range setup.Deviations(rows, state) {
-			table = append(table, append([]string{d.Row.Setting, SetupObjects(d)}, last(d.Row)...))
+	for i, d := range differ {
+		if i == 0 || !style.Short {
+			fmt.Fprintln(&text)
 		}
-		if len(table) > 1 {
-			fmt.Fprintf(&text, "\n%s", alignColumns(table, ""))
+		text.WriteString(formatDifference(d, style))
+	}
+	list := func(state hostdata.SetupState, label string, of func(hostdata.SetupRow) string) {
+		for i, d := range setup.Deviations(rows, state) {
+			if i == 0 {
+				fmt.Fprintln(&text)
+			}
+			text.WriteString(style.block(label, "", "", d.Row.Setting+", "+SetupObjects(d)+": "+of(d.Row)))
 		}
 	}
-	list(hostdata.SetupUnknown, []string{"UNKNOWN", "OBJECT", "WANTED", "REASON"},
-		func(r hostdata.SetupRow) []string { return []string{r.Wanted, r.Evidence} })
+	list(hostdata.SetupUnknown, string(hostdata.SetupUnknown), func(r hostdata.SetupRow) string {
+		return words.Join(", ", prefixed("wanted ", r.Wanted), r.Evidence)
+	})
 	if style.Verbose {
-		list(hostdata.SetupOK, []string{"AS WANTED", "OBJECT", "FOUND", "BASIS"},
-			func(r hostdata.SetupRow) []string { return []string{r.Found, SetupBasis(r)} })
+		list(hostdata.SetupOK, string(hostdata.SetupOK), func(r hostdata.SetupRow) string {
+			return r.Found + " (" + SetupBasis(r) + ")"
+		})
 	}
 	return writeText(w, text.String(), "settings")
 }
 
-// setupDifferences returns a row for each difference, with the explanation below.
-func setupDifferences(differ []setup.Deviation, style Style) string {
-	if len(differ) == 0 {
+func prefixed(prefix, s string) string {
+	if s == "" {
 		return ""
 	}
-	table := [][]string{{"SEVERITY", "SETTING", "OBJECT", "FOUND", "WANTED", "BASIS"}}
-	for _, d := range differ {
-		table = append(table,
-			[]string{d.Row.Severity, d.Row.Setting, SetupObjects(d), d.Row.Found, d.Row.Wanted, SetupBasis(d.Row)})
+	return prefix + s
+}
+
+// formatDifference returns a difference, with the commands that set it. A recommendation has its reason, evidence and
+// source only if verbose.
+func formatDifference(d setup.Deviation, style Style) string {
+	r := d.Row
+	text := style.block(r.Severity, inks[r.Severity], "", fmt.Sprintf("%s, %s: %s, wanted %s (%s)",
+		r.Setting, SetupObjects(d), r.Found, r.Wanted, SetupBasis(r)))
+	if style.Short {
+		return text
 	}
-	var text strings.Builder
-	text.WriteString("\n")
-	i := -1
-	for line := range strings.Lines(colourSeverities(alignColumns(table, ""), style)) {
-		text.WriteString(line)
-		if i++; i == 0 || style.Short {
-			continue
-		}
-		r := differ[i-1].Row
-		for _, f := range []Fact{
-			{"why", r.Why},
-			{"evidence", r.Evidence},
-			{"before", r.Before},
-			{"set", strings.Join(differ[i-1].Remedies, "\n            ")},
-			{"source", r.Source},
-		} {
+	if style.Verbose || r.Severity == severityWarning {
+		for _, f := range []Fact{{"why", r.Why}, {"evidence", r.Evidence}} {
 			if f.Value != "" {
-				fmt.Fprintf(&text, "  %-9s %s\n", f.Name+":", f.Value)
+				text += style.block(f.Name+":", "", "", f.Value)
 			}
 		}
 	}
-	return text.String()
+	if r.Before != "" {
+		text += style.block("before:", "", "", r.Before)
+	}
+	label := "set:"
+	for _, command := range joinCommands(d.Remedies) {
+		text += terminal.Pad(label, labelIndent) + words.OneLine(command) + "\n"
+		label = ""
+	}
+	if style.Verbose {
+		text += style.block("source:", "", terminal.Grey, r.Source)
+	}
+	return text
 }
 
 // SetupObjects returns the names of the objects of a difference.
@@ -160,9 +178,6 @@ func SetupBasis(r hostdata.SetupRow) string {
 // is one row, as in the tables below.
 func (s *Setup) formatHeadline(rows []hostdata.SetupRow) string {
 	host := s.Host
-	if s.Replay != "" {
-		host += " (replay of " + s.Replay + ")"
-	}
 	switch {
 	case s.Virtual > 0:
 		return fmt.Sprintf("%s: %s: no setting applies to %s: run check --setup on the hypervisor%s",

@@ -3,11 +3,13 @@ package check_test
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"rdma_exporter/internal/account"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/terminal"
 )
 
 func setupRows() []hostdata.SetupRow {
@@ -19,10 +21,11 @@ func setupRows() []hostdata.SetupRow {
 	}
 	a, b := row("acs", "mlx5_0", "on", "off", hostdata.SetupDiffers),
 		row("acs", "mlx5_1", "on", "off", hostdata.SetupDiffers)
-	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAHostMisconfigured/acs", "setpci -s 1",
-		hostdata.SetupMachine, "a GPU is below"
-	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAHostMisconfigured/acs", "setpci -s 2",
-		hostdata.SetupMachine, "a GPU is below"
+	a.Severity, a.Alert, a.Basis, a.Evidence = "warning", "RDMAHostMisconfigured/acs", hostdata.SetupMachine,
+		"a GPU is below"
+	a.Remedy = "setpci -s 0000:18:00.0 E=0"
+	b.Severity, b.Alert, b.Basis, b.Evidence = a.Severity, a.Alert, a.Basis, a.Evidence
+	b.Remedy = "setpci -s 0000:3f:00.0 E=0"
 	c := row("aspm", "\x1b[31mx", "l1", "off", hostdata.SetupDiffers)
 	d := row("mrrs", "mlx5_0", "", "4096", hostdata.SetupUnknown)
 	d.Evidence = "needs CAP_SYS_ADMIN"
@@ -32,33 +35,67 @@ func setupRows() []hostdata.SetupRow {
 // TestSetupTable: differences come first, the worst at the top, each with all its commands; unknown settings have their
 // reason.
 func TestSetupTable(t *testing.T) {
-	const want = `gpu-1: warning: settings: 1 contradicts the traffic or a job, 1 differs from recommendations or siblings, 1 as wanted, 1 unknown
+	const head = "gpu-1: warning: settings: 1 contradicts the traffic or a job, 1 differs from recommendations or " +
+		"siblings, 1 as wanted, 1 unknown\n"
+	const verbose = `
+warning   acs, all 2: on, wanted off (this host)
+why:      Slow.
+evidence: a GPU is below
+set:      for d in 0000:18:00.0 0000:3f:00.0; do setpci -s $d E=0; done
+source:   guide
 
-SEVERITY  SETTING  OBJECT  FOUND  WANTED  BASIS
-warning   acs      all 2   on     off     this host
-  why:      Slow.
-  evidence: a GPU is below
-  set:      setpci -s 1
-            setpci -s 2
-  source:   guide
-info      aspm     □[31mx  l1     off     recommendation
-  why:      Slow.
-  source:   guide
+info      aspm, □[31mx: l1, wanted off (recommendation)
+why:      Slow.
+source:   guide
 
-UNKNOWN  OBJECT  WANTED  REASON
-mrrs     mlx5_0  4096    needs CAP_SYS_ADMIN
+unknown   mrrs, mlx5_0: wanted 4096, needs CAP_SYS_ADMIN
 
-AS WANTED  OBJECT  FOUND  BASIS
-numa       host    0      recommendation
+ok        numa, host: 0 (recommendation)
+`
+	const brief = `
+warning   acs, all 2: on, wanted off (this host)
+why:      Slow.
+evidence: a GPU is below
+set:      for d in 0000:18:00.0 0000:3f:00.0; do setpci -s $d E=0; done
+
+info      aspm, □[31mx: l1, wanted off (recommendation)
+
+unknown   mrrs, mlx5_0: wanted 4096, needs CAP_SYS_ADMIN
+`
+	const short = `
+warning   acs, all 2: on, wanted off (this host)
+info      aspm, □[31mx: l1, wanted off (recommendation)
+
+unknown   mrrs, mlx5_0: wanted 4096, needs CAP_SYS_ADMIN
 `
 	s := check.NewSetup(setupRows(), nil, 0, false)
 	s.Host = "gpu-1"
-	var out bytes.Buffer
-	if err := check.SetupTable(&out, s, setupRows(), check.Style{Verbose: true}); err != nil {
+	for _, c := range []struct {
+		style check.Style
+		want  string
+	}{
+		{check.Style{Verbose: true}, head + verbose}, {check.Style{}, head + brief}, {check.Style{Short: true}, head + short},
+	} {
+		var out bytes.Buffer
+		if err := check.SetupTable(&out, s, setupRows(), c.style); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != c.want {
+			t.Errorf("%s\nwant\n%s", out.String(), c.want)
+		}
+	}
+	var narrow bytes.Buffer
+	style := check.Style{Style: terminal.Style{Width: 80, Colour: true}}
+	if err := check.SetupTable(&narrow, s, setupRows(), style); err != nil {
 		t.Fatal(err)
 	}
-	if out.String() != want {
-		t.Errorf("%s\nwant\n%s", out.String(), want)
+	for line := range strings.Lines(escape.ReplaceAllString(narrow.String(), "")) {
+		if n := terminal.Width(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if !strings.HasPrefix(narrow.String(), "gpu-1: \x1b[33mwarning\x1b[0m: ") {
+		t.Errorf("%q", narrow.String())
 	}
 }
 

@@ -75,7 +75,9 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if err := p.config.Check(); err != nil {
 		return wrong, err
 	}
-	code, err := p.runs[name](ctx, &p.config, command.Streams{Out: stdout, Err: stderr, Log: log})
+	code, err := p.runs[name](ctx, &p.config, command.Streams{
+		Out: stdout, Err: stderr, Log: log, Style: command.StyleOf(stdout, p.color),
+	})
 	if err != nil && code == command.OK { // all is done but the output
 		return wrong, fmt.Errorf("cannot print the result: %w", err)
 	}

@@ -134,7 +134,8 @@ func TestFabricReplay(t *testing.T) {
 			[]string{"RDMAFabricLinkErrors</", "lower settings"},
 		},
 		{
-			faultyFabric, 2, ": critical: 1 critical, 2 warnings, 1 pending warning\n",
+			faultyFabric, 2, "vm: critical: InfiniBand fabric swept from vm: no master subnet manager answers\n" +
+				"1 critical, 2 warnings, 1 pending warning.\n",
 			[]string{
 				"RDMANoSubnetManager fabric", "RDMAFabricLinkDegraded leaf000/2 to node0001 mlx5_0/1",
 				"RDMAFabricLinkDegraded leaf001/4 to spine000/2",

@@ -63,11 +63,11 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 		{"topo", running, []string{"topo"}, "0x\u25a1[2J\u25a1\u25a1\u25a11m<b>\"'&"},
 		{"topo, process", running, []string{"topo"}, "Process: 3x\u25a1[2J"}, // a program
 		{"topo, host", running, []string{"topo"}, "2x\u25a1[2J"},             // the host
-		{"optics, running", running, []string{"optics"}, "1x\u25a1[2J"},
+		{"optics, running", running, []string{"optics"}, "0x\u25a1[2J"},
 		{"optics, modules", modules, []string{"optics"}, "0x\u25a1[2J"},
 		{"inventory list", running, []string{"inventory", "list"}, "0x\u25a1[2J"},
 		{"expect list", running, []string{"expect", "list"}, "1x\u25a1[2J"},
-		{"check", down, []string{"check"}, "RDMAPortDown  0x\u25a1[2J\u25a1\u25a1\u25a11m<b>"},
+		{"check", down, []string{"check"}, "RDMAPortDown 0x\u25a1[2J\u25a1\u25a1\u25a11m<b>"},
 		{"check --verbose", down, []string{"check", "--verbose"}, "RDMAPortDown"},
 		{"check --json", down, []string{"check", "--json"}, "RDMAPortDown"},
 		{"topo --json", down, []string{"topo", "--json"}, "0x\u25a1[2J"},

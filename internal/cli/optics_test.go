@@ -72,7 +72,9 @@ func opticsFile(t *testing.T) string {
 
 func TestOptics(t *testing.T) {
 	file := opticsFile(t)
-	for name, args := range map[string][]string{"optics.txt": nil, "optics.json": {"--json"}} {
+	for name, args := range map[string][]string{
+		"optics.txt": nil, "optics-lanes.txt": {"--lanes"}, "optics.json": {"--json"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
 			code := Run(t.Context(),

@@ -24,6 +24,7 @@ type program struct {
 	logs   *promslog.Config
 	runs   map[string]runner
 	named  *kingpin.CmdModel // on the command line that is parsed
+	color  string
 }
 
 // runner runs a command whose flags are parsed.
@@ -33,6 +34,26 @@ const helperCommand = "helper"
 
 // CommandLine describes commands and flags, for the man page and shell completions.
 func CommandLine() *kingpin.ApplicationModel { return newProgram(Outside{}).Model() }
+
+// Choices returns the values of a flag, and those of the first argument of a command without one; nil if they are not
+// limited. words are those of the command; empty: of the flags of all.
+func Choices(words, flag string) []string {
+	type completer interface {
+		FlagCompletion(flag, value string) ([]string, bool, bool)
+		CmdCompletion(*kingpin.ParseContext) []string
+	}
+	p := newProgram(Outside{})
+	of, above := completer(p.Application), p.Application.GetCommand
+	for _, word := range strings.Fields(words) {
+		c := above(word)
+		of, above = c, c.GetCommand
+	}
+	if flag == "" {
+		return of.CmdCompletion(&kingpin.ParseContext{})
+	}
+	choices, _, _ := of.FlagCompletion(flag, "")
+	return choices
+}
 
 func newProgram(o Outside) *program {
 	p := &program{
@@ -48,6 +69,9 @@ func newProgram(o Outside) *program {
 	p.HelpFlag.Short('h').Help("Show help; after a command, the help of the command.")
 	p.VersionFlag.Help("Show version and build information.")
 	p.config.Flags(p.Application)
+	p.Flag("color", "Colours in the text of commands. auto: on a terminal, unless NO_COLOR is set.").
+		Default(command.ColorAuto).PlaceHolder("auto|always|never").
+		EnumVar(&p.color, command.ColorAuto, command.ColorAlways, command.ColorNever)
 	promslogflag.AddFlags(p.Application, p.logs)
 	p.commands(o)
 	return p

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/words"
 )
 
@@ -24,6 +25,7 @@ func OneLine(err error) string { return words.Plain(strings.ReplaceAll(err.Error
 type Streams struct {
 	Out, Err io.Writer
 	Log      *slog.Logger
+	Style    terminal.Style // of Out
 }
 
 // Usage returns the result for an error that another command line corrects: exit code 2.

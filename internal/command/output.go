@@ -5,25 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/words"
-
-	"golang.org/x/sys/unix"
 )
-
-// IsTerminal reports whether a writer is a terminal.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
 
 // Value returns *p, or the zero value if p is nil.
 func Value[T any](p *T) (v T) {
@@ -67,22 +55,18 @@ func (t *Table) Print(w io.Writer) error {
 	return tw.Flush()
 }
 
-// PrintPlain writes a text that has names from hardware and from other users.
-func PrintPlain(to io.Writer, print func(io.Writer) error) error {
+// Print writes v as JSON, or as text. The text has names from hardware and from other users: it is made plain, then its
+// marks are painted.
+func Print(std Streams, asJSON bool, v any, marks terminal.Marks, write func(io.Writer) error) error {
+	if asJSON {
+		return PrintJSON(std.Out, v)
+	}
 	var text strings.Builder
-	if err := print(&text); err != nil {
+	if err := write(&text); err != nil {
 		return err
 	}
-	_, err := io.WriteString(to, words.Plain(text.String()))
+	_, err := io.WriteString(std.Out, std.Style.PaintLines(words.Plain(text.String()), marks))
 	return err
-}
-
-// Print writes v as JSON, or as text by PrintPlain.
-func Print(w io.Writer, asJSON bool, v any, plain func(io.Writer) error) error {
-	if asJSON {
-		return PrintJSON(w, v)
-	}
-	return PrintPlain(w, plain)
 }
 
 // PrintJSON writes v, indented.

@@ -51,7 +51,7 @@ var layers = [][]string{
 	{"internal/snapshot/accel", "internal/snapshot/hostdata", "internal/snapshot/qp"},
 	{"internal/snapshot/wire"},
 	{"internal/mad/perf", "internal/transceiver", "internal/transceiver/dump"},
-	{"internal/lazy", "internal/words"},
+	{"internal/lazy", "internal/terminal", "internal/words"},
 }
 
 // bans are imports that only some packages may have.
@@ -65,12 +65,14 @@ var bans = []struct {
 	{"github.com/prometheus/exporter-toolkit/", []string{"internal/serve"}, "only the program listens on sockets"},
 	{"github.com/alecthomas/kingpin/", []string{"internal/machine", "internal/serve", "internal/serve/", "internal/cli", "internal/cli/"}, "flags belong to commands"},
 	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune", "internal/alerting/switches"}, "the site configuration, the rule tuning and the counters of switches are the only YAML files of the program"},
+	{"github.com/clipperhouse/", []string{"internal/terminal"}, "one package lays out text"},
+	{"golang.org/x/term", []string{"internal/command"}, "commands ask for a terminal"},
 	{"github.com/vishvananda/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"github.com/cilium/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"github.com/safchain/", []string{"internal/host/"}, "internal/host is the only access to the kernel"},
 	{"google.golang.org/grpc", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
 	{"k8s.io/", []string{"internal/host/"}, "internal/host is the only access to the kubelet"},
-	{"golang.org/x/sys/unix", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/command", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals, and ask for a terminal"},
+	{"golang.org/x/sys/unix", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/machine", "internal/serve", "internal/cli/report"}, "internal/host is the only access to the kernel; the others use errnos, names of capabilities and signals"},
 	{"syscall", []string{"internal/host", "internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; captures and replays use errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
 	{"os", []string{"internal/host/", "internal/capture", "internal/capture/replay", "internal/state", "internal/command", "internal/control", "internal/serve", "internal/serve/", "internal/cli/", "internal/alerting/store", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},

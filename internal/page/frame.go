@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (f *Frame) Conclude(r *check.Report, starting, subject string, pending int)
 		f.Lead = words.Join(" ", f.Lead, r.DrainNote())
 	}
 	if r != nil && starting == "" {
-		for _, note := range r.Notes() {
+		for _, note := range slices.Concat(r.Notes(), r.Standing()) {
 			f.Lead = Shorten(f.Lead+" "+note+".", MaxText)
 		}
 		f.Coverage = r.Coverage() + "."

@@ -7,19 +7,6 @@ import (
 	"rdma_exporter/internal/snapshot/qp"
 )
 
-// unreachable are the errors of a move to RTR that are about the peer: no route to its address, or no neighbour that
-// answers (rdma_addr_find_l2_eth_by_grh, core/addr.c). Numbers of Linux.
-var unreachable = map[int]bool{
-	enetunreach: true, etimedout: true, ehostdown: true, ehostunreach: true,
-}
-
-const (
-	enetunreach  = 101
-	etimedout    = 110
-	ehostdown    = 112
-	ehostunreach = 113
-)
-
 // fatal are the events after which a queue pair is in ERR for a reason other than its peer's silence.
 var fatal = map[string]bool{"qp_fatal": true, "qp_request_error": true, "qp_access_error": true, "device_fatal": true}
 

@@ -11,6 +11,13 @@ import (
 	"rdma_exporter/internal/snapshot/qp"
 )
 
+// Errors of Linux.
+const (
+	enetunreach  = 101
+	etimedout    = 110
+	ehostunreach = 113
+)
+
 // base is when the programs were attached.
 var base = time.Date(2026, 11, 30, 14, 0, 0, 0, time.UTC)
 

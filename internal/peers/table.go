@@ -132,7 +132,7 @@ func (t *Table) add(e *qp.PairEvent) {
 		}
 		t.pairs[id] = &pair{port: e.Port, peer: e.Peer, number: e.PeerQPN, pid: e.PID, command: e.Command}
 	case qp.PairRefused:
-		if e.RoCE && unreachable[e.Errno] {
+		if e.RoCE && qp.Unreachable[e.Errno] != "" {
 			t.lose(qp.LostPeer{
 				Device: e.Device, Port: e.Port, Peer: e.Peer, Certainty: qp.LostExactly,
 				Errno: e.Errno, PID: e.PID, Command: e.Command,

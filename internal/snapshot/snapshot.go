@@ -361,6 +361,7 @@ func (n *Node) Merge(o *Node) {
 	n.Neighbours = cmp.Or(o.Neighbours, n.Neighbours)
 	n.Setup = cmp.Or(o.Setup, n.Setup)
 	n.KernelLog = cmp.Or(o.KernelLog, n.KernelLog)
+	n.Peers = cmp.Or(o.Peers, n.Peers)
 	n.Reduced = cmp.Or(o.Reduced, n.Reduced)
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Pending = append(n.Pending, o.Pending...)

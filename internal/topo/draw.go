@@ -1,15 +1,15 @@
 package topo
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/words"
 )
 
@@ -40,9 +40,10 @@ func (p Pair) word() string {
 	return word
 }
 
-// Draw writes the machine as text.
-func (m *Machine) Draw(to io.Writer) error {
-	w := bufio.NewWriter(to)
+// Draw writes the machine as text. At a width the matrix is in blocks of NICs, and lines go on below the text of their
+// branch.
+func (m *Machine) Draw(to io.Writer, style terminal.Style) error {
+	w := new(strings.Builder)
 	m.writeHead(w)
 	for _, n := range m.Tree() {
 		name := "NUMA node " + strconv.Itoa(n.ID)
@@ -59,14 +60,43 @@ func (m *Machine) Draw(to io.Writer) error {
 		fmt.Fprintf(w, "\n%s, PCI %s: missing (%s)\n", d.Device, cmp.Or(d.Address, "unknown"), d.Reason)
 	}
 	if len(m.Pairs) > 0 {
-		m.writeMatrix(w)
+		m.writeMatrix(w, style)
 	}
 	m.writeVerdicts(w)
 	m.writeUses(w)
 	m.writeLibraries(w)
 	m.writeRegistrations(w)
 	m.writeSettings(w)
-	return w.Flush()
+	_, err := io.WriteString(to, fitLines(w.String(), style))
+	return err
+}
+
+// Marks colour what costs bandwidth.
+var Marks = terminal.Marks{
+	{regexp.MustCompile(`^[ │]*(!! .*)`), terminal.Yellow},
+	{regexp.MustCompile(`^ *(Obstacle \d+: .*)`), terminal.Yellow},
+	{regexp.MustCompile(`, (no ACTIVE port),`), terminal.Red},
+	{regexp.MustCompile(`^.* PCI .*: (missing .*)`), terminal.Red},
+	{regexp.MustCompile(`^  (?:Evaluated for|Process: ).*`), terminal.Grey},
+}
+
+// fitLines breaks the lines that do not fit. What follows stands below the text of the line, beside the branches that
+// go on.
+func fitLines(text string, style terminal.Style) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if prose := strings.TrimLeft(line, " │├└─"); !style.Fits(line, 0) && prose != "" {
+			const deeper = 3
+			begin := line[:len(line)-len(prose)]
+			below := strings.NewReplacer("├", "│", "└", " ", "─", " ").Replace(begin)
+			indent := terminal.Width(begin) + deeper
+			line = begin + strings.ReplaceAll(style.Wrap(prose, indent), "\n"+strings.Repeat(" ", indent),
+				"\n"+below+strings.Repeat(" ", deeper))
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.String()
 }
 
 func (m *Machine) writeHead(w io.Writer) {
@@ -173,15 +203,12 @@ func (m *Machine) findMarks(address string) (out []string) {
 }
 
 // writeMatrix writes distances in the terms of nvidia-smi, or of NCCL if only a topology file has them.
-func (m *Machine) writeMatrix(w io.Writer) {
-	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	row := []string{""}
+func (m *Machine) writeMatrix(w io.Writer, style terminal.Style) {
+	head := []string{""}
 	for _, n := range m.NICs {
-		row = append(row, n.Device)
+		head = append(head, n.Device)
 	}
-	fmt.Fprintln(t, strings.Join(row, "\t"))
-	seen := map[string]bool{}
+	rows, seen := [][]string{head}, map[string]bool{}
 	for g := range m.GPUs {
 		row := []string{"GPU " + m.GPUs[g].Index}
 		for _, p := range m.Pairs[g*len(m.NICs) : (g+1)*len(m.NICs)] {
@@ -193,14 +220,39 @@ func (m *Machine) writeMatrix(w io.Writer) {
 			}
 			row = append(row, cmp.Or(p.Topology, p.Distance, "–")+" "+word)
 		}
-		fmt.Fprintln(t, strings.Join(row, "\t"))
+		rows = append(rows, row)
 	}
-	t.Flush()
+	for _, block := range blocks(rows, style) {
+		fmt.Fprintf(w, "\n%s", terminal.Align(block, ""))
+	}
 	for _, l := range legend {
 		if seen[l.word] {
 			fmt.Fprintf(w, "%s: %s\n", l.word, l.meaning)
 		}
 	}
+}
+
+// blocks splits the columns of a table into blocks that fit, each with the first column.
+func blocks(rows [][]string, style terminal.Style) (out [][][]string) {
+	const gap = 2
+	widest := func(i int) (width int) {
+		for _, row := range rows {
+			width = max(width, terminal.Width(row[i]))
+		}
+		return width
+	}
+	for i := 1; i < len(rows[0]); {
+		from, total := i, widest(0)
+		for ; i < len(rows[0]) && (i == from || style.Width == 0 || total+gap+widest(i) <= style.Width); i++ {
+			total += gap + widest(i)
+		}
+		var block [][]string
+		for _, row := range rows {
+			block = append(block, append([]string{row[0]}, row[from:i]...))
+		}
+		out = append(out, block)
+	}
+	return out
 }
 
 // groupGPUs groups GPUs by kind. Groups are in the order of their first GPU.

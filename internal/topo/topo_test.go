@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
+	"rdma_exporter/internal/terminal"
 )
 
 func u(v uint64) *uint64 { return &v }
@@ -70,7 +72,7 @@ GPU 0 mlx5_0
 `
 	var b strings.Builder
 	m := New("gpu-1", nested())
-	if err := m.Draw(&b); err != nil || b.String() != want {
+	if err := m.Draw(&b, terminal.Style{}); err != nil || b.String() != want {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	for _, n := range m.Functions {
@@ -128,7 +130,7 @@ func TestRateUnknown(t *testing.T) {
 		n.InfiniBand.Devices[0].Ports[i].Rate = nil
 	}
 	var b strings.Builder
-	err := New("gpu-1", n).Draw(&b)
+	err := New("gpu-1", n).Draw(&b, terminal.Style{})
 	if err != nil || !strings.Contains(b.String(), "mlx5_0, ACTIVE, rate unknown, compute") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
@@ -151,14 +153,61 @@ GPU 0
   no RDMA device on this host (no_nic)
 `
 	var b strings.Builder
-	if err := New("gpu-1", n).Draw(&b); err != nil || b.String() != want {
+	if err := New("gpu-1", n).Draw(&b, terminal.Style{}); err != nil || b.String() != want {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 
 func TestNothingRead(t *testing.T) {
 	var b strings.Builder
-	if err := New("", &snapshot.Node{}).Draw(&b); err != nil || b.String() != "this host: 0 GPUs, 0 RDMA devices\n" {
+	const want = "this host: 0 GPUs, 0 RDMA devices\n"
+	if err := New("", &snapshot.Node{}).Draw(&b, terminal.Style{}); err != nil || b.String() != want {
 		t.Errorf("%v %q", err, b.String())
+	}
+}
+
+// TestDrawWidth: at 80 columns and more each line fits, below its branch; the matrix is in blocks of NICs, and nothing
+// is lost at any width.
+func TestDrawWidth(t *testing.T) {
+	n := nested()
+	g := n.GDR
+	for i := range 11 {
+		nic := g.NICs[0]
+		nic.Device = fmt.Sprintf("mlx5_交换_%d", i+1)
+		g.NICs, g.Pairs = append(g.NICs, nic), append(g.Pairs, g.Pairs[0])
+	}
+	words := func(text string) map[string]bool {
+		out := map[string]bool{}
+		for _, w := range strings.Fields(text) {
+			out[w] = true
+		}
+		return out
+	}
+	draw := func(width int) string {
+		var b strings.Builder
+		if err := New("gpu-1", n).Draw(&b, terminal.Style{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	whole := draw(0)
+	for width, heads := range map[int]int{0: 1, 1: 12, 20: 12, 80: 3, 200: 1} {
+		got := draw(width)
+		if !maps.Equal(words(got), words(whole)) {
+			t.Errorf("%d: other words:\n%s", width, got)
+		}
+		if n := strings.Count(got, "\nGPU 0  "); n != heads {
+			t.Errorf("%d: %d blocks of NICs, want %d\n%s", width, n, heads, got)
+		}
+		for line := range strings.Lines(got) {
+			if w := terminal.Width(strings.TrimSuffix(line, "\n")); width >= 80 && w > width {
+				t.Errorf("%d: %d columns: %s", width, w, line)
+			}
+		}
+	}
+	const branch = "     │    !! ACS redirection at 0000:17:01.0: data between GPU and NIC passes\n" +
+		"     │       the root complex\n"
+	if got := draw(80); !strings.Contains(got, branch) {
+		t.Error(got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/snapshot/accel"
 	"rdma_exporter/internal/snapshot/hostdata"
+	"rdma_exporter/internal/terminal"
 )
 
 // busy returns a host with two GPUs of a job over sockets, and one GPU of an unnamed job whose settings select RoCE v1.
@@ -76,7 +77,7 @@ Settings of NCCL in running jobs
 `
 	var b strings.Builder
 	m := New("gpu-1", busy())
-	if err := m.Draw(&b); err != nil || !strings.HasSuffix(b.String(), want) {
+	if err := m.Draw(&b, terminal.Style{}); err != nil || !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	text, err := json.Marshal(m)

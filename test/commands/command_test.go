@@ -285,8 +285,8 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		// Jobs observed by eBPF programs.
 		"gdr-ebpf-direct-ok": {0, ": ok\n1 of 1 rule evaluated over "},
 		"gdr-ebpf-cache-ok":  {0, ": ok\n1 of 1 rule evaluated over "},
-		"gdr-ebpf-staging":   {1, "warning   firing  "},
-		"gdr-ebpf-mixed":     {1, "warning   firing  "},
+		"gdr-ebpf-staging":   {1, ": warning: job sends data of "},
+		"gdr-ebpf-mixed":     {1, ": warning: job sends data of "},
 		"gdr-ebpf-older-ok":  {3, `state unknown: rdma_gdr_gpu_transport_info{reason="started_before"}`},
 		"gdr-ebpf-lost-ok":   {3, `state unknown: rdma_gdr_gpu_transport_info{reason="events_lost"}`},
 		"gdr-ok-live":        {0, ": ok\n1 of 1 rule evaluated over "},

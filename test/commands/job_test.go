@@ -138,7 +138,7 @@ func TestJobAsksNCCL(t *testing.T) {
 		t.Fatal(errs)
 	}
 	for _, want := range []string{
-		"slurm/77, step 0\n", "  Processes: 90211 python3\n",
+		"job slurm/77: ", "  Processes: 90211 python3\n",
 		"NCCL 2.30.7+cuda13.0: 5 processes on 2 nodes, 5 GPUs; data collected in 10.0s, 2 timeouts\n",
 		"    1 communicator of 5 ranks on 2 nodes: RUNNING, INCOMPLETE, MISMATCH\n",
 		"    DEAD communicator 000000000000001f: considered dead: 1: rank 4 process 4003 on 10.0.0.12 GPU 0 (NVML 2)\n",

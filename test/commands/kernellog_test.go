@@ -47,7 +47,7 @@ func TestWholeKernelLogIsNotAnonymous(t *testing.T) {
 // TestFirmwareFirstInCheck: check says once that the firmware of the host reports PCIe errors, where it does.
 func TestFirmwareFirstInCheck(t *testing.T) {
 	for machine, want := range map[string]int{"pcie-firmware-first": 1, "pcie-errors": 0, "three-rails-ok": 0} {
-		_, out, errs := runProgram(t, "--replay="+machines.Fixture(machine), "check")
+		_, out, errs := runProgram(t, "--replay="+machines.Fixture(machine), "check", "--verbose")
 		if n := strings.Count(out, "PCIe errors are reported by firmware first"); n != want {
 			t.Errorf("%s: %d times, want %d\n%s\n%s", machine, n, want, out, errs)
 		}

@@ -18,11 +18,13 @@ func TestReadmeOfReplays(t *testing.T) {
 	const command, exit = "$ bin/rdma_exporter check --replay=demo\n", "$ echo $?\n2\n"
 	before, rest, _ := strings.Cut(readme, command)
 	_, after, found := strings.Cut(rest, exit)
+	t.Setenv("COLUMNS", "80")
 	code, out, errs := runProgram(t, "--replay=demo", "check")
 	if code != 2 || errs != "" || !found {
 		t.Fatalf("exit %d, %s\n%s", code, errs, out)
 	}
 	machines.Golden(t, "../../../README.md", []byte(before+command+out+exit+after))
+	t.Setenv("COLUMNS", "")
 	quoted := regexp.MustCompile(`(?m)^\| .*\): `+"`(.*?)`.* \\| `(\\S+)` \\|$").FindAllStringSubmatch(readme, -1)
 	if len(quoted) != 3 {
 		t.Errorf("%d findings quoted in the table, 3 expected", len(quoted))
@@ -32,7 +34,10 @@ func TestReadmeOfReplays(t *testing.T) {
 		if replay != "demo" {
 			replay = "../../" + replay
 		}
-		if _, out, errs := runProgram(t, "check", "--short", "--replay="+replay); !strings.Contains(out, q[1]+"\n") {
+		end := strings.IndexAny(q[1], " :")
+		host, finding := q[1][:end], strings.TrimLeft(q[1][end:], ": ")
+		if _, out, errs := runProgram(t, "check", "--short", "--replay="+replay); !strings.HasPrefix(out, host+": ") ||
+			!strings.Contains(out, " "+finding+"\n") {
 			t.Errorf("check of %s does not report %q\n%s%s", q[2], q[1], out, errs)
 		}
 	}

@@ -15,8 +15,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// A Prometheus evaluates its groups in any order: the score has to be the same with -reverse.
-var reverse = flag.Bool("reverse", false, "evaluate the groups in reverse order")
+// A Prometheus evaluates its groups in any order and at once: the score has to be the same with -reverse and -workers.
+var (
+	reverse = flag.Bool("reverse", false, "evaluate the groups in reverse order")
+	workers = flag.Int("workers", 1, "groups to evaluate at once")
+)
 
 const (
 	before = 15 * time.Minute // of a healthy fleet; the rules compare with what was 10m ago

@@ -30,6 +30,7 @@ func newServer(t *testing.T, f *fleet) *server {
 	r := allRules(t)
 	r.Prune(t, metricsOf(f))
 	s := &server{ruleplay.Start(t, r, interval, nil)}
+	s.Workers = *workers
 	if *reverse {
 		slices.Reverse(s.Groups)
 	}

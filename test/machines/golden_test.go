@@ -148,6 +148,7 @@ func TestEveryDescOfMachines(t *testing.T) {
 type goldenFile struct {
 	machine  string
 	findings []string // "critical RDMAPortDown mlx5_5/1"
+	earlier  []string // as findings
 	lines    []string // of series; those of a variant that its base has and it has not are left out
 }
 
@@ -163,6 +164,8 @@ func goldens(t *testing.T) (all []goldenFile) {
 		for line := range strings.Lines(string(text)) {
 			if finding, ok := strings.CutPrefix(line, "# fires: "); ok {
 				g.findings = append(g.findings, strings.TrimSpace(finding))
+			} else if finding, ok := strings.CutPrefix(line, "# fired: "); ok {
+				g.earlier = append(g.earlier, strings.TrimSpace(finding))
 			} else if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "-") {
 				g.lines = append(g.lines, strings.TrimPrefix(line, "+"))
 			}

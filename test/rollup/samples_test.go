@@ -69,7 +69,7 @@ func TestHost(t *testing.T) {
 			var sum int64
 			for _, g := range e.Groups {
 				for _, rule := range g.Rules() {
-					n := e.Samples[rule.Query().String()] * int64(interval) / int64(g.Interval())
+					n := e.Samples(rule.Query().String()) * int64(interval) / int64(g.Interval())
 					groups[g.Name()] += n
 					if path.Dir(g.File()) == "node" {
 						sum += n

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,8 +141,23 @@ type Engine struct {
 	DB     *tsdb.DB
 	Groups []*promrules.Group // in the order of the files, and of each file from above
 	Query  promrules.QueryFunc
-	// Samples are the samples that the last evaluation of each expression has loaded, as Prometheus counts them.
-	Samples map[string]int64
+	// Workers is how many groups are evaluated at once, as Prometheus does: the results of groups that read each other
+	// then differ by an evaluation. 0 and 1: one after the other.
+	Workers int
+	samples *samples
+}
+
+// Samples returns how many samples the last evaluation of an expression has loaded, as Prometheus counts them.
+func (e *Engine) Samples(expr string) int64 {
+	e.samples.mu.Lock()
+	defer e.samples.mu.Unlock()
+	return e.samples.of[expr]
+}
+
+// samples counts for queries that run at once.
+type samples struct {
+	mu sync.Mutex
+	of map[string]int64
 }
 
 // Start starts an engine on rules, until the end of the test.
@@ -158,7 +174,7 @@ func Start(t testing.TB, r *Rules, interval time.Duration, external map[string]s
 	}
 	db.DisableCompactions()
 	engine := promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 50_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: r.Parser,
+		MaxSamples: 50_000_000, Timeout: 24 * time.Hour, LookbackDelta: 5 * time.Minute, Parser: r.Parser,
 		EnableAtModifier: true, EnableNegativeOffset: true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return interval.Milliseconds() },
 	})
@@ -167,8 +183,8 @@ func Start(t testing.TB, r *Rules, interval time.Duration, external map[string]s
 			t.Error(err)
 		}
 	})
-	e := &Engine{DB: db, Samples: map[string]int64{}}
-	e.Query = promrules.EngineQueryFunc(counted{engine, e.Samples}, db)
+	e := &Engine{DB: db, samples: &samples{of: map[string]int64{}}}
+	e.Query = promrules.EngineQueryFunc(counted{engine, e.samples}, db)
 	m := promrules.NewManager(&promrules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation, Appendable: db, Queryable: db, Parser: r.Parser, GroupLoader: r,
 		QueryFunc: e.Query, Logger: slog.New(slog.DiscardHandler),
@@ -194,7 +210,7 @@ func Start(t testing.TB, r *Rules, interval time.Duration, external map[string]s
 // counted is an engine that counts the samples of each query.
 type counted struct {
 	promql.QueryEngine
-	samples map[string]int64
+	samples *samples
 }
 
 func (c counted) NewInstantQuery(
@@ -206,16 +222,18 @@ func (c counted) NewInstantQuery(
 
 type countedQuery struct {
 	promql.Query
-	samples map[string]int64
+	samples *samples
 }
 
 func (c countedQuery) Exec(ctx context.Context) *promql.Result {
 	result := c.Query.Exec(ctx)
-	c.samples[c.String()] = c.Stats().Samples.TotalSamples
+	c.samples.mu.Lock()
+	defer c.samples.mu.Unlock()
+	c.samples.of[c.String()] = c.Stats().Samples.TotalSamples
 	return result
 }
 
-// Eval evaluates all rules. It fails at the first that has failed.
+// Eval evaluates all rules. The error is of the first of each group that has failed.
 func (e *Engine) Eval(ctx context.Context, at time.Time) error {
 	return e.eval(ctx, at, func(*promrules.Group) bool { return true })
 }
@@ -226,15 +244,28 @@ func (e *Engine) EvalDue(ctx context.Context, at time.Time) error {
 }
 
 func (e *Engine) eval(ctx context.Context, at time.Time, due func(*promrules.Group) bool) error {
-	for _, g := range e.Groups {
+	var all sync.WaitGroup
+	free := make(chan struct{}, max(1, e.Workers))
+	errs := make([]error, len(e.Groups))
+	for i, g := range e.Groups {
 		if !due(g) {
 			continue
 		}
-		g.Eval(ctx, at)
-		for _, r := range g.Rules() {
-			if r.Health() == promrules.HealthBad {
-				return fmt.Errorf("evaluate rule %s of %s: %w", r.Name(), g.File(), r.LastError())
-			}
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			errs[i] = evalGroup(ctx, g, at)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func evalGroup(ctx context.Context, g *promrules.Group, at time.Time) error {
+	g.Eval(ctx, at)
+	for _, r := range g.Rules() {
+		if r.Health() == promrules.HealthBad {
+			return fmt.Errorf("evaluate rule %s of %s: %w", r.Name(), g.File(), r.LastError())
 		}
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	httpconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/backtest"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/machine"
@@ -43,7 +44,8 @@ func (b *Backtest) Flags(a *kingpin.CmdClause) {
 	a.Flag("since", "Length of the history. Rules with a longer range, such as one day, cannot fire before that much history was evaluated.").Default("14d").StringVar(&b.since)
 	a.Flag("until", "End of the history. Default: now.").PlaceHolder("RFC3339").StringVar(&b.until)
 	a.Flag("step", "Evaluation interval, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
-	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&b.only)
+	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").HintAction(runbooks.Names).
+		StringsVar(&b.only)
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&b.json)
 	b.tune.add(a)
 }
@@ -108,17 +110,21 @@ func (b *Backtest) Run(ctx context.Context, _ *machine.Config, std command.Strea
 		return command.UsageError, fmt.Errorf("cannot create a temporary directory for samples: %w: set TMPDIR to a directory with free space", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	shown := time.Now()
+	shown, line := time.Now(), command.NewProgress(std.Err)
+	defer line.End()
 	report, err := backtest.Run(ctx, backtest.Options{
 		Prometheus: &backtest.Prometheus{URL: b.url, Client: client, Pause: 5 * time.Second},
 		Rules:      files, Files: names, Dir: dir, From: from, To: to, Step: b.step, Matchers: tuned.Selector,
 		Progress: func(at time.Time) {
-			if time.Since(shown) < progressInterval {
-				return
-			}
-			shown = time.Now()
-			fmt.Fprintf(std.Err, "evaluated up to %s: %.0f%%\n",
+			text := fmt.Sprintf("evaluated up to %s: %.0f%%",
 				at.UTC().Format("2006-01-02 15:04 MST"), min(100, 100*at.Sub(from).Seconds()/to.Sub(from).Seconds()))
+			switch {
+			case line.Shown():
+				line.Show("%s", text)
+			case time.Since(shown) >= progressInterval: // a file: some lines
+				shown = time.Now()
+				fmt.Fprintln(std.Err, text)
+			}
 		},
 	})
 	var long *backtest.TooLong
@@ -130,6 +136,7 @@ func (b *Backtest) Run(ctx context.Context, _ *machine.Config, std command.Strea
 	case err != nil:
 		return command.UsageError, fmt.Errorf("--prometheus=%s: %w", b.url, err)
 	}
+	line.End()
 	if len(b.only) > 0 {
 		report.Only(b.only)
 	}

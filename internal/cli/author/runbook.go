@@ -17,7 +17,8 @@ type Runbook struct{ name string }
 
 // Flags adds the flags.
 func (r *Runbook) Flags(a *kingpin.CmdClause) {
-	a.Arg("NAME", "Name of the alert. Default: list all with their meanings.").StringVar(&r.name)
+	a.Arg("NAME", "Name of the alert. Default: list all with their meanings.").
+		HintAction(runbooks.Names).StringVar(&r.name)
 }
 
 // Run prints the runbook of an alert, also by a former name, or lists all alerts that have one with their meanings.

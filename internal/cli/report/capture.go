@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/model"
 
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/capture/anonymise"
@@ -70,6 +71,8 @@ func (p *Capture) Run(ctx context.Context, c *machine.Config, std command.Stream
 
 	r := c.Record(ctx, m, on, known, std.Log)
 	r.Recorder.WholeKernelLog = p.kernelLog
+	shown := command.NewProgress(std.Err)
+	defer shown.End()
 	for i, offset := range p.offsets(m) {
 		if err := m.Reach(ctx, r.Meta.Time.Add(offset)); err != nil {
 			return command.Usage(fmt.Errorf("%w: nothing was written", err))
@@ -80,7 +83,11 @@ func (p *Capture) Run(ctx context.Context, c *machine.Config, std command.Stream
 		if err := r.Round(ctx, offset); err != nil {
 			return command.Usage(fmt.Errorf("capture failed: %w", err))
 		}
+		if p.length > 0 {
+			shown.Show("capturing: %s of %s", model.Duration(offset), model.Duration(p.length))
+		}
 	}
+	shown.End()
 	a := r.Recorder.Archive(r.Meta)
 	if err := c.Site.Record(a, p.anonymise); err != nil {
 		return command.Usage(fmt.Errorf("capture failed: %w", err))
@@ -104,8 +111,10 @@ func (p *Capture) runFabric(
 		return command.Usage(err)
 	}
 	meta := m.NewMeta()
+	stop := command.NewProgress(std.Err).Time("sweeping the fabric")
 	r, err := c.NewFabric(&p.Sweep, m, known, m.Now, std.Log).Record(ctx, &p.Sweep, p.offsets(m),
 		func(offset time.Duration) error { return m.Reach(ctx, meta.Time.Add(offset)) })
+	stop()
 	if err != nil {
 		return command.Usage(fmt.Errorf("capture failed, nothing was written: %w", err))
 	}

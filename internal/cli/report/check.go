@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/model"
 
+	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/host/rooted"
@@ -47,7 +48,7 @@ func (k *Check) Flags(a *kingpin.CmdClause) {
 	a.Flag("verbose", "List each rule that was not evaluated, with the reason.").BoolVar(&k.verbose)
 	a.Flag("short", "Print the table without the lines below its rows: pending, diagnose, action.").BoolVar(&k.short)
 	a.Flag("only", "Report only this alert, or this fault of it (ALERT/REASON). Repeatable.").
-		PlaceHolder("ALERT").StringsVar(&k.filter.Only)
+		PlaceHolder("ALERT").HintAction(runbooks.Names).StringsVar(&k.filter.Only)
 	a.Flag("severity", "Minimum severity to report.").
 		PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").
@@ -120,7 +121,7 @@ func (k *Check) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		return check.ExitUnknown, err
 	}
 	if k.setup {
-		return k.runSetup(ctx, c, std.Out, std.Log)
+		return k.runSetup(ctx, c, std)
 	}
 	report, err := k.findings(ctx, c, std.Err, std.Log)
 	if err != nil {
@@ -132,7 +133,7 @@ func (k *Check) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		}
 	}
 	report = k.filter.Apply(report)
-	code, err := k.render(std.Out, report)
+	code, err := k.render(std, report)
 	if err != nil {
 		return check.ExitUnknown, fmt.Errorf("cannot print the report: %w", err)
 	}
@@ -170,10 +171,10 @@ func (k *Check) findings(
 }
 
 // render prints the report, and returns the exit code.
-func (k *Check) render(stdout io.Writer, report check.Report) (int, error) {
-	out := stdout
+func (k *Check) render(std command.Streams, report check.Report) (int, error) {
+	out := std.Out
 	if k.json { // the whole report, with the exit code of --drain or --return-to-service
-		if err := check.JSON(stdout, report); err != nil {
+		if err := check.JSON(std.Out, report); err != nil {
 			return check.ExitUnknown, err
 		}
 		out = io.Discard
@@ -188,9 +189,9 @@ func (k *Check) render(stdout io.Writer, report check.Report) (int, error) {
 		}
 		return report.DrainExitCode(), err
 	}
-	return report.ExitCode, k.table(out, report)
+	return report.ExitCode, check.Table(out, report, k.style(std))
 }
 
-func (k *Check) table(w io.Writer, report check.Report) error {
-	return check.Table(w, report, k.style(w))
+func (k *Check) style(std command.Streams) check.Style {
+	return check.Style{Style: std.Style, Verbose: k.verbose, Short: k.short}
 }

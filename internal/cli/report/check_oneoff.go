@@ -72,8 +72,8 @@ func (k *Check) evaluateRounds(
 	round func(context.Context, time.Time) error,
 ) check.Report {
 	var err error
-	shown := newProgress(stderr, k.length)
-	defer shown.end()
+	shown := observing{Progress: command.NewProgress(stderr), length: k.length}
+	defer shown.End()
 	for _, t := range k.times(m) {
 		reached := m.Reach(ctx, t)
 		if reached == nil {
@@ -103,38 +103,21 @@ func failed(instance string, err error) check.Report {
 	return check.New(check.Input{Exporter: verdict.Build(), Host: instance, Err: err})
 }
 
-// progress is a progress line on a terminal during check --for.
-type progress struct {
-	w      io.Writer // nil: none
-	length time.Duration
+// observing is the progress line of check --for.
+type observing struct {
+	*command.Progress
+	length time.Duration // 0: none
 	start  time.Time
 }
 
-func newProgress(w io.Writer, length time.Duration) *progress {
-	if length == 0 || !command.IsTerminal(w) {
-		w = nil
-	}
-	return &progress{w: w, length: length}
-}
-
-// clearLine goes to the first column and clears the line (ECMA-48, EL).
-const clearLine = "\r\x1b[K"
-
 // show updates the line after the round at t.
-func (p *progress) show(t time.Time, findings int) {
-	if p.w == nil {
+func (p *observing) show(t time.Time, findings int) {
+	if p.length == 0 {
 		return
 	}
 	if p.start.IsZero() {
 		p.start = t
 	}
-	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d",
-		clearLine, model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
-}
-
-// end clears the line.
-func (p *progress) end() {
-	if p.w != nil {
-		fmt.Fprint(p.w, clearLine)
-	}
+	p.Show("observing: %s of %s, findings: %d",
+		model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
 }

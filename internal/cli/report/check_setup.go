@@ -3,9 +3,6 @@ package report
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
-	"os"
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/command"
@@ -15,8 +12,8 @@ import (
 )
 
 // runSetup reads the settings of the host and prints what differs from what is wanted.
-func (k *Check) runSetup(ctx context.Context, c *machine.Config, stdout io.Writer, log *slog.Logger) (int, error) {
-	p, _, err := c.Observe(ctx, log)
+func (k *Check) runSetup(ctx context.Context, c *machine.Config, std command.Streams) (int, error) {
+	p, _, err := c.Observe(ctx, std.Log)
 	if err != nil {
 		return check.ExitUnknown, err
 	}
@@ -29,19 +26,12 @@ func (k *Check) runSetup(ctx context.Context, c *machine.Config, stdout io.Write
 	of := traits.Of(p.Node())
 	report.Kind, report.Traits = of.Kind, of.Traits
 	if k.json {
-		err = check.SetupJSON(stdout, report)
+		err = check.SetupJSON(std.Out, report)
 	} else {
-		err = check.SetupTable(stdout, report, rows, k.style(stdout))
+		err = check.SetupTable(std.Out, report, rows, k.style(std))
 	}
 	if err != nil {
 		return check.ExitUnknown, err
 	}
 	return report.ExitCode, nil
-}
-
-func (k *Check) style(w io.Writer) check.Style {
-	return check.Style{
-		Colour:  command.IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
-		Verbose: k.verbose, Short: k.short,
-	}
 }

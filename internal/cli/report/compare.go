@@ -81,7 +81,7 @@ func (k *Compare) Run(ctx context.Context, c *machine.Config, std command.Stream
 		r.add(h)
 	}
 	r.compare()
-	err := command.Print(std.Out, k.json, r, func(w io.Writer) error { return r.print(w) })
+	err := command.Print(std, k.json, r, nil, func(w io.Writer) error { return r.print(w) })
 	return r.ExitCode, err
 }
 

@@ -65,7 +65,7 @@ func (l *Links) Run(ctx context.Context, c *machine.Config, std command.Streams)
 		t.Row(r.Device, strconv.Itoa(r.Port), r.Netdev, r.Role, link, command.RateText(r.Expected, r.ExpectedLanes), r.Source,
 			command.RateText(r.Highest, 0), since)
 	}
-	return command.OK, command.Print(std.Out, l.json, rows, t.Print)
+	return command.OK, command.Print(std, l.json, rows, nil, t.Print)
 }
 
 // linkRows returns the links of a device: ports, and members of bonds.

@@ -65,7 +65,10 @@ func (k *Check) evaluateFabric(
 	var report check.Report
 	x.Run(ctx, func(sweep func() error) {
 		report = k.evaluateRounds(ctx, c, m, j, stderr, func(ctx context.Context, t time.Time) error {
-			if err := sweep(); err != nil {
+			stop := command.NewProgress(stderr).Time("sweeping the fabric")
+			err := sweep()
+			stop()
+			if err != nil {
 				return err
 			}
 			return j.Round(ctx, t)

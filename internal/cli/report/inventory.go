@@ -51,7 +51,7 @@ func (l *Inventory) Run(ctx context.Context, c *machine.Config, std command.Stre
 		}
 		t.Row(r.PCIAddress, r.Device, r.NodeGUID, r.Driver, r.BoardID, status, day(r.FirstSeen), day(r.LastSeen))
 	}
-	return command.OK, command.Print(std.Out, l.json, rows, t.Print)
+	return command.OK, command.Print(std, l.json, rows, nil, t.Print)
 }
 
 // deviceRows returns the known devices, present or not, and pinned ones that were never present.

@@ -87,7 +87,9 @@ func (j *Job) Run(ctx context.Context, c *machine.Config, std command.Streams) (
 	if out.FindingsError != "" {
 		code = check.ExitUnknown
 	}
-	return code, command.Print(std.Out, j.json, out, func(w io.Writer) error { return out.print(w, j.raw) })
+	return code, command.Print(std, j.json, out, jobMarks, func(w io.Writer) error {
+		return out.print(w, j.raw, std.Style)
+	})
 }
 
 func (j *Job) check(c *machine.Config) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,13 +12,15 @@ import (
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/job"
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/words"
 )
 
 // textOf writes lines, and keeps the first error.
 type textOf struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	style terminal.Style
+	err   error
 }
 
 func (t *textOf) Write(b []byte) (n int, err error) {
@@ -27,7 +30,14 @@ func (t *textOf) Write(b []byte) (n int, err error) {
 	return n, t.err
 }
 
-func (t *textOf) line(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+// line writes a line; what does not fit the width goes on below, deeper than the line begins.
+func (t *textOf) line(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	prose := strings.TrimLeft(text, " \n")
+	begin := text[:len(text)-len(prose)]
+	indent := len(begin) - strings.LastIndexByte(begin, '\n') - 1
+	fmt.Fprintln(t, begin+t.style.Wrap(prose, indent+4))
+}
 
 // printLibraries writes the libraries with their transports.
 func printLibraries(w *textOf, r *job.Row) {
@@ -58,11 +68,8 @@ func sizeOf(n uint64) string {
 	return strconv.FormatFloat(size, 'f', min(i, 1), 64) + " " + units[i]
 }
 
-func (r *JobReport) print(to io.Writer, raw bool) error {
-	w := &textOf{w: to}
-	if r.Replay != "" {
-		w.line("Replay: %s", r.Replay)
-	}
+func (r *JobReport) print(to io.Writer, raw bool, style terminal.Style) error {
+	w := &textOf{w: to, style: style}
 	if len(r.Jobs) == 0 {
 		w.line("No job: no process uses an RDMA device, or processes are not visible (needs CAP_SYS_PTRACE).")
 	}
@@ -80,7 +87,7 @@ func (r *JobReport) print(to io.Writer, raw bool) error {
 		if i == 0 {
 			w.line("\nThe host itself:")
 		}
-		w.line("  %s %s: %s", f.Severity, f.Alert, f.Summary)
+		w.finding(&f)
 	}
 	if r.FindingsError == "" && r.Source.Kind == check.SourceDaemon {
 		w.line("\nFindings are those of %s, from %s", words.HostName(r.FindingsHost), r.Source.URL)
@@ -91,12 +98,73 @@ func (r *JobReport) print(to io.Writer, raw bool) error {
 	if r.Other > 0 {
 		w.line("\n%s on objects that no job above uses: rdma_exporter check", words.Count(r.Other, "finding"))
 	}
+	if r.Replay != "" {
+		w.line("\nReplay of %s", r.Replay)
+	}
 	return w.err
+}
+
+func (t *textOf) finding(f *job.Finding) { t.line("  %s %s: %s", f.Severity, f.Alert, f.Summary) }
+
+// jobMarks colour what is wrong.
+var jobMarks = terminal.Marks{
+	{regexp.MustCompile(`^  (critical)\b`), terminal.Red},
+	{regexp.MustCompile(`^  (warning)\b`), terminal.Yellow},
+	{regexp.MustCompile(`^job .*: (\d+ .*)`), terminal.Red},
+	{regexp.MustCompile(`^job .*: (no finding.*)`), terminal.Green},
+	{regexp.MustCompile(`^(?:Replay of|  NCCL was not asked).*`), terminal.Grey},
+}
+
+// jobVerdict returns the state of a job in words: "1 of 8 ports down".
+func jobVerdict(r *job.Row, unknown string) string {
+	ports := map[string]map[string]bool{} // by what is wrong with them
+	others := 0                           // findings on no port
+	for _, f := range r.Findings {
+		what, found := "with findings", false
+		if f.Alert == "RDMAPortDown" {
+			what = "down"
+		}
+		for _, p := range r.Ports {
+			if one := (job.Row{Ports: []job.Port{p}}); one.Uses(f.Labels) {
+				if ports[what] == nil {
+					ports[what] = map[string]bool{}
+				}
+				ports[what][fmt.Sprintf("%s/%d", p.Device, p.Port)], found = true, true
+			}
+		}
+		if !found {
+			others++
+		}
+	}
+	for name := range ports["down"] {
+		delete(ports["with findings"], name)
+	}
+	var parts []string
+	for _, what := range []string{"down", "with findings"} {
+		if n := len(ports[what]); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d of %s %s", n, words.Count(len(r.Ports), "port"), what))
+		}
+	}
+	switch {
+	case others > 0 && len(parts) > 0:
+		parts = append(parts, words.Count(others, "other finding"))
+	case others > 0:
+		parts = append(parts, words.Count(others, "finding"))
+	case len(parts) == 0 && unknown != "":
+		return "findings unknown"
+	case len(parts) == 0:
+		return "no finding on its ports and GPUs"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // printRow writes a job.
 func printRow(w *textOf, r *job.Row, unknown string, raw bool) {
-	parts := []string{r.Key()}
+	w.line("job %s: %s", r.Key(), jobVerdict(r, unknown))
+	for i := range r.Findings {
+		w.finding(&r.Findings[i])
+	}
+	var parts []string
 	if r.Pod != "" {
 		parts = append(parts, r.Namespace+"/"+r.Pod)
 	}
@@ -116,23 +184,19 @@ func printRow(w *textOf, r *job.Row, unknown string, raw bool) {
 	for _, p := range r.Processes {
 		processes = append(processes, strings.TrimSpace(strconv.Itoa(p.PID)+" "+p.Command))
 	}
-	w.line("%s", strings.Join(parts, ", "))
+	if len(parts) > 0 {
+		w.line("  %s", strings.Join(parts, ", "))
+	}
 	w.list("GPUs", gpus, 16, "none")
 	w.list("Processes", processes, 8, "not visible")
 	for _, n := range r.Networks {
 		w.list("Network namespace "+n.Namespace, n.Netdevs, 16, "netdevs unknown")
 	}
-	printLibraries(w, r)
 	if len(r.Ports) == 0 {
 		w.line("  Ports: none with registered memory or queue pairs")
 	}
 	printPorts(w, r)
-	if len(r.Findings) == 0 && unknown == "" {
-		w.line("  Findings on them: none")
-	}
-	for _, f := range r.Findings {
-		w.line("  %s %s: %s", f.Severity, f.Alert, f.Summary)
-	}
+	printLibraries(w, r)
 	printNCCL(w, r.NCCL, "  ", raw)
 	printDumps(w, r.Dumps)
 }
@@ -218,7 +282,7 @@ func printNCCL(to *textOf, w *job.NCCL, indent string, raw bool) {
 		indent)
 	if raw {
 		for l := range strings.Lines(a.Raw) {
-			to.line("%s  | %s", indent, words.Foreign(strings.TrimRight(l, "\r\n")))
+			fmt.Fprintf(to, "%s  | %s\n", indent, words.Foreign(strings.TrimRight(l, "\r\n")))
 		}
 	}
 }

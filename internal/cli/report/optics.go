@@ -41,11 +41,12 @@ type passed struct {
 }
 
 // Optics is the command optics, with its flags.
-type Optics struct{ json bool }
+type Optics struct{ json, lanes bool }
 
 // Flags adds the flags.
 func (l *Optics) Flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&l.json)
+	a.Flag("lanes", "Print each lane of each module, with voltage, bias and the serial number.").BoolVar(&l.lanes)
 }
 
 // Run prints the transceivers.
@@ -55,7 +56,12 @@ func (l *Optics) Run(ctx context.Context, c *machine.Config, std command.Streams
 		return command.Usage(err)
 	}
 	rows := opticsRows(p.Node())
-	return command.OK, command.Print(std.Out, l.json, rows, func(w io.Writer) error { return printOptics(w, rows) })
+	return command.OK, command.Print(std, l.json, rows, opticsMarks, func(w io.Writer) error {
+		if l.lanes {
+			return printOptics(w, worstFirst(rows), std.Style)
+		}
+		return printSummary(w, rows, std.Style)
+	})
 }
 
 // opticsRows returns the ports of physical functions. Virtual functions have no cage.

@@ -12,12 +12,13 @@ import (
 
 	"rdma_exporter/internal/command"
 	"rdma_exporter/internal/snapshot/wire"
+	"rdma_exporter/internal/terminal"
 	"rdma_exporter/internal/transceiver"
 	"rdma_exporter/internal/words"
 )
 
 // printOptics writes a block for each module, then the ports without one.
-func printOptics(w io.Writer, rows []opticsRow) error {
+func printOptics(w io.Writer, rows []opticsRow, style terminal.Style) error {
 	var text strings.Builder
 	none := command.Table{}
 	for i := range rows {
@@ -36,7 +37,7 @@ func printOptics(w io.Writer, rows []opticsRow) error {
 		if text.Len() > 0 {
 			text.WriteByte('\n')
 		}
-		if err := printModule(&text, r); err != nil {
+		if err := printModule(&text, r, style); err != nil {
 			return err
 		}
 	}
@@ -62,7 +63,7 @@ func printOptics(w io.Writer, rows []opticsRow) error {
 
 func portName(r *opticsRow) string { return r.Device + "/" + strconv.Itoa(r.Port) }
 
-func printModule(w io.Writer, r *opticsRow) error {
+func printModule(w io.Writer, r *opticsRow, style terminal.Style) error {
 	m := r.Module
 	fmt.Fprintln(w, words.Join(" ", portName(r), r.Netdev)+": "+words.Join(", ",
 		m.FormFactor, words.Join(" ", m.Vendor, m.PartNumber), prefixed("serial ", m.SerialNumber),
@@ -85,15 +86,19 @@ func printModule(w io.Writer, r *opticsRow) error {
 	if err := columns.Flush(); err != nil {
 		return err
 	}
-	return printLanes(w, r)
+	return printLanes(w, r, style)
 }
 
-func printLanes(w io.Writer, r *opticsRow) error {
+// barredLane is the width of the table of lanes with bars.
+const barredLane = 110
+
+// printLanes writes the lanes, without bars where they do not fit.
+func printLanes(w io.Writer, r *opticsRow, style terminal.Style) error {
 	m := r.Module
 	if len(m.Lanes) == 0 {
 		return nil
 	}
-	t := &m.Thresholds
+	t, bars := &m.Thresholds, style.Fits(strings.Repeat(" ", barredLane), 0)
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, "  LANE\tDATA PATH\tRX POWER dBm\t\tTX POWER dBm\t\tBIAS mA\t")
 	for i := range m.Lanes {
@@ -103,8 +108,8 @@ func printLanes(w io.Writer, r *opticsRow) error {
 			bias = fmt.Sprintf("%.1f", *l.Bias*1000)
 		}
 		fmt.Fprintf(columns, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Number, dataPath(m, l),
-			powerText(l.RxPower, &t.RxPower), r.flag("receive_power", l.Number),
-			powerText(l.TxPower, &t.TxPower), r.flag("transmit_power", l.Number),
+			powerText(l.RxPower, &t.RxPower, bars), r.flag("receive_power", l.Number),
+			powerText(l.TxPower, &t.TxPower, bars), r.flag("transmit_power", l.Number),
 			cmp.Or(bias, "-"), r.flag("bias", l.Number))
 	}
 	return columns.Flush()
@@ -176,12 +181,15 @@ func margin(v float64, alarm *float64) string {
 	return fmt.Sprintf("%.1f below high alarm", *alarm-v)
 }
 
-func powerText(v *float64, l *transceiver.Levels) string {
+func powerText(v *float64, l *transceiver.Levels, bars bool) string {
 	if v == nil {
 		return "-"
 	}
-	text := fmt.Sprintf("%6.1f %s", *v, bar(v, l))
-	if *v <= -40 {
+	text := fmt.Sprintf("%6.1f", *v)
+	if bars {
+		text += " " + bar(v, l)
+	}
+	if *v <= noLight {
 		text += " dark"
 	}
 	return text

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 
@@ -65,5 +66,5 @@ func (p *Topo) Run(ctx context.Context, c *machine.Config, std command.Streams) 
 		return command.Usage(errors.New("timed out reading the PCI tree: try --collect.timeout=30s"))
 	}
 	m := topo.New(seen.Host, seen.Node())
-	return command.OK, command.Print(std.Out, p.json, m, m.Draw)
+	return command.OK, command.Print(std, p.json, m, topo.Marks, func(w io.Writer) error { return m.Draw(w, std.Style) })
 }

@@ -19,7 +19,7 @@ import (
 // (fill_res_qp_entry, core/nldev.c). Resources of the kernel are left out. The kernel reports the thread that created a
 // resource; it is mapped to its process.
 func (c *RDMAClient) Holders(_ context.Context, device string, qps bool) ([]host.RDMAHolder, error) {
-	m := makers{leader: c.Leader, pids: map[int]int{}, found: map[int]*host.RDMAHolder{}}
+	m := makers{processes{c.Leader, map[int]int{}}, map[int]*host.RDMAHolder{}}
 	lists := []resourceList{
 		{nldevCmdResCtxGet, nldevAttrResCtx, nldevAttrResCtxEntry, func(r resource) { m.of(r.pid).Contexts++ }},
 		{nldevCmdResMRGet, nldevAttrResMR, nldevAttrResMREntry, func(r resource) {
@@ -38,8 +38,12 @@ func (c *RDMAClient) Holders(_ context.Context, device string, qps bool) ([]host
 		}})
 	}
 	for _, list := range lists {
-		if err := c.dump(list, device); err != nil {
+		found, err := dump(c, list.cmd, list.table, list.entry, device, parseResource)
+		if err != nil {
 			return nil, &access.Error{Op: "query", Path: fmt.Sprintf("rdma/%s/holders", device), Err: err}
+		}
+		for _, r := range found {
+			list.each(r)
 		}
 	}
 	out := []host.RDMAHolder{}
@@ -53,23 +57,32 @@ func (c *RDMAClient) Holders(_ context.Context, device string, qps bool) ([]host
 	return out, nil
 }
 
-// makers are the processes that have created resources. Each thread is mapped to its process once, whatever the number
-// of its resources.
-type makers struct {
+// processes maps threads to their processes, each once, whatever the number of its resources.
+type processes struct {
 	leader func(tid int) int // nil: not determined
 	pids   map[int]int       // by thread
-	found  map[int]*host.RDMAHolder
+}
+
+func (p *processes) processOf(tid int) int {
+	pid, known := p.pids[tid]
+	if !known {
+		pid = tid
+		if p.leader != nil && tid != 0 {
+			pid = p.leader(tid)
+		}
+		p.pids[tid] = pid
+	}
+	return pid
+}
+
+// makers are the processes that have created resources.
+type makers struct {
+	processes
+	found map[int]*host.RDMAHolder
 }
 
 func (m *makers) of(tid int) *host.RDMAHolder {
-	pid, known := m.pids[tid]
-	if !known {
-		pid = tid
-		if m.leader != nil && tid != 0 {
-			pid = m.leader(tid)
-		}
-		m.pids[tid] = pid
-	}
+	pid := m.processOf(tid)
 	if m.found[pid] == nil {
 		m.found[pid] = &host.RDMAHolder{PID: pid}
 	}
@@ -84,13 +97,14 @@ type resourceList struct {
 	each         func(resource)
 }
 
-// dump lists resources. For a device without any there is no message.
-func (c *RDMAClient) dump(list resourceList, device string) error {
-	var all []resource
-	err := c.addressed(list.cmd, unix.NLM_F_DUMP, device, func(msgs [][]byte) (string, error) {
+// dump lists resources of a device, those that parse takes. For a device without any there is no message.
+func dump[T any](
+	c *RDMAClient, cmd int, table, entry uint16, device string, parse func([]byte) (T, bool),
+) (all []T, err error) {
+	err = c.addressed(cmd, unix.NLM_F_DUMP, device, func(msgs [][]byte) (string, error) {
 		all = nil
 		for _, m := range msgs {
-			found, name, err := parseResources(m, list.table, list.entry)
+			found, name, err := parseResources(m, table, entry, parse)
 			if err != nil || name != device {
 				return name, err
 			}
@@ -98,10 +112,7 @@ func (c *RDMAClient) dump(list resourceList, device string) error {
 		}
 		return device, nil
 	})
-	for _, r := range all {
-		list.each(r)
-	}
-	return err
+	return all, err
 }
 
 // resource is a context, a memory region or a queue pair of a process.
@@ -110,15 +121,16 @@ type resource struct {
 	length uint64 // bytes, of a region
 }
 
-// parseResources skips resources of the kernel. They have a name instead of a process.
-func parseResources(msg []byte, table, entry uint16) (found []resource, device string, err error) {
+func parseResources[T any](
+	msg []byte, table, entry uint16, parse func([]byte) (T, bool),
+) (found []T, device string, err error) {
 	for t, v := range eachAttribute(msg) {
 		switch t {
 		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
 			device = rooted.Text(v)
 		case table:
 			for t, v := range eachAttribute(v) {
-				if r, user := parseResource(v); t == entry && user {
+				if r, ok := parse(v); t == entry && ok {
 					found = append(found, r)
 				}
 			}
@@ -130,6 +142,7 @@ func parseResources(msg []byte, table, entry uint16) (found []resource, device s
 	return found, device, nil
 }
 
+// parseResource returns false for a resource of the kernel. These have a name instead of a process.
 func parseResource(b []byte) (r resource, user bool) {
 	user = true
 	for t, v := range eachAttribute(b) {

@@ -43,20 +43,21 @@ func TestParseResources(t *testing.T) {
 		{"empty", nil, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, device, err := parseResources(c.msg, nldevAttrResMR, nldevAttrResMREntry)
+			got, device, err := parseResources(c.msg, nldevAttrResMR, nldevAttrResMREntry, parseResource)
 			if !slices.Equal(got, c.want) || c.bad != errors.Is(err, access.ErrMalformed) || !c.bad && device != "mlx5_0" {
 				t.Errorf("%v of %q, %v", got, device, err)
 			}
 		})
 	}
 	got, _, err := parseResources(resourcesMessage("mlx5_0", nldevAttrResCtx,
-		Attr(nldevAttrResCtxEntry, Attr(65, u32(1)), Attr(nldevAttrResPID, u32(42)))), nldevAttrResCtx, nldevAttrResCtxEntry)
+		Attr(nldevAttrResCtxEntry, Attr(65, u32(1)), Attr(nldevAttrResPID, u32(42)))), nldevAttrResCtx, nldevAttrResCtxEntry,
+		parseResource)
 	if want := []resource{{pid: 42}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("contexts: %v %v", got, err)
 	}
 	whole := resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 8), region(43, 9))
 	for n := range whole {
-		if got, device, err := parseResources(whole[:n], nldevAttrResMR, nldevAttrResMREntry); err == nil &&
+		if got, device, err := parseResources(whole[:n], nldevAttrResMR, nldevAttrResMREntry, parseResource); err == nil &&
 			(device != "mlx5_0" || len(got) > 2) {
 			t.Errorf("%d of %d bytes: %v of %q", n, len(whole), got, device)
 		}
@@ -66,10 +67,11 @@ func TestParseResources(t *testing.T) {
 // TestMakers: a thread with a hundred thousand regions is mapped once.
 func TestMakers(t *testing.T) {
 	asked := map[int]int{}
-	m := makers{pids: map[int]int{}, found: map[int]*host.RDMAHolder{}, leader: func(tid int) int {
+	leader := func(tid int) int {
 		asked[tid]++
 		return tid / 10 * 10
-	}}
+	}
+	m := makers{processes{leader, map[int]int{}}, map[int]*host.RDMAHolder{}}
 	for range 1000 {
 		for _, tid := range []int{70, 71, 80, 0} {
 			m.of(tid).Regions++
@@ -81,7 +83,7 @@ func TestMakers(t *testing.T) {
 	if want := map[int]int{70: 1, 71: 1, 80: 1}; !maps.Equal(asked, want) {
 		t.Errorf("asked %v, want %v", asked, want)
 	}
-	if m := (makers{pids: map[int]int{}, found: map[int]*host.RDMAHolder{}}); m.of(71).PID != 71 {
+	if m := (makers{processes{nil, map[int]int{}}, map[int]*host.RDMAHolder{}}); m.of(71).PID != 71 {
 		t.Error("without a tree the thread stands for its process")
 	}
 }
@@ -90,7 +92,7 @@ func FuzzParseResources(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 8), region(0, 9)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
-		found, device, err := parseResources(msg, nldevAttrResMR, nldevAttrResMREntry)
+		found, device, err := parseResources(msg, nldevAttrResMR, nldevAttrResMREntry, parseResource)
 		if (err == nil) != (device != "") || err != nil && found != nil {
 			t.Fatalf("%v of %q, %v", found, device, err)
 		}

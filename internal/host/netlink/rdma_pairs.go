@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"github.com/vishvananda/netlink/nl"
-	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/host/access"
-	"rdma_exporter/internal/host/rooted"
 	"rdma_exporter/internal/snapshot/qp"
 )
 
@@ -23,54 +21,17 @@ var (
 // QueuePairs makes one query, for which the core calls query_qp of the driver once per queue pair (fill_res_qp_entry,
 // core/nldev.c). The kernel does not report the peer's number of XRC queue pairs.
 func (c *RDMAClient) QueuePairs(_ context.Context, device string) ([]qp.QueuePair, error) {
-	out := []qp.QueuePair{}
-	err := c.addressed(nldevCmdResQPGet, unix.NLM_F_DUMP, device, func(msgs [][]byte) (string, error) {
-		out = out[:0]
-		for _, m := range msgs {
-			found, name, err := parsePairs(m)
-			if err != nil || name != device {
-				return name, err
-			}
-			out = append(out, found...)
-		}
-		return device, nil
-	})
+	found, err := dump(c, nldevCmdResQPGet, nldevAttrResQP, nldevAttrResQPEntry, device, parsePair)
 	if err != nil {
 		return nil, &access.Error{Op: "query", Path: fmt.Sprintf("rdma/%s/pairs", device), Err: err}
 	}
-	processes := map[int]int{} // by thread
-	for i := range out {
-		tid := out[i].PID
-		pid, known := processes[tid]
-		if !known {
-			pid = tid
-			if c.Leader != nil && tid != 0 {
-				pid = c.Leader(tid)
-			}
-			processes[tid] = pid
-		}
-		out[i].PID = pid
+	p := processes{c.Leader, map[int]int{}}
+	out := make([]qp.QueuePair, len(found)) // not nil: none
+	for i, q := range found {
+		q.PID = p.processOf(q.PID)
+		out[i] = q
 	}
 	return out, nil
-}
-
-func parsePairs(msg []byte) (found []qp.QueuePair, device string, err error) {
-	for t, v := range eachAttribute(msg) {
-		switch t {
-		case nl.RDMA_NLDEV_ATTR_DEV_NAME:
-			device = rooted.Text(v)
-		case nldevAttrResQP:
-			for t, v := range eachAttribute(v) {
-				if p, ok := parsePair(v); t == nldevAttrResQPEntry && ok {
-					found = append(found, p)
-				}
-			}
-		}
-	}
-	if device == "" {
-		return nil, "", fmt.Errorf("%w: queue pairs without device", access.ErrMalformed)
-	}
-	return found, device, nil
 }
 
 // parsePair returns false for a queue pair without a peer.

@@ -37,20 +37,22 @@ func TestParsePairs(t *testing.T) {
 		"datagrams":     {queuePair(ud, rts, 17, 0, ofProcess), nil},
 		"management":    {queuePair(gsi, rts, 1, 0, ofKernel), nil},
 	} {
-		got, device, err := parsePairs(resourcesMessage("mlx5_0", nldevAttrResQP, c.entry))
+		got, device, err := parseResources(resourcesMessage("mlx5_0", nldevAttrResQP, c.entry),
+			nldevAttrResQP, nldevAttrResQPEntry, parsePair)
 		if err != nil || device != "mlx5_0" || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %+v of %q, %v", name, got, device, err)
 		}
 	}
-	if _, _, err := parsePairs(nil); !errors.Is(err, access.ErrMalformed) {
-		t.Error(err)
+	_, _, malformed := parseResources(nil, nldevAttrResQP, nldevAttrResQPEntry, parsePair)
+	if !errors.Is(malformed, access.ErrMalformed) {
+		t.Error(malformed)
 	}
 }
 
 func FuzzParsePairs(f *testing.F) {
 	f.Add(resourcesMessage("mlx5_0", nldevAttrResQP, queuePair(2, 3, 17, 18)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
-		found, device, err := parsePairs(msg)
+		found, device, err := parseResources(msg, nldevAttrResQP, nldevAttrResQPEntry, parsePair)
 		if (err == nil) != (device != "") || len(found) > len(msg)/4 {
 			t.Fatalf("%v of %q, %v", found, device, err)
 		}

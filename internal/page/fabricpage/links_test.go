@@ -104,10 +104,12 @@ func TestFilter(t *testing.T) {
 
 // TestLinksOfSwitch: links whose switch has the finding have its problem, at either end; the others have none.
 func TestLinksOfSwitch(t *testing.T) {
-	in := newInput(tree(2, 2, 4), on("warning", "RDMAFabricLinkErrors", "fabric_link_errors", "errors", "scope", "switch", "node_guid", leaf0))
+	const symptom = "fabric_link_errors"
+	in := newInput(tree(2, 2, 4),
+		on("warning", "RDMAFabricLinkErrors", symptom, "errors", "scope", "switch", "node_guid", leaf0))
 	for _, reason := range []string{"errors", "receive"} {
 		in.Parts = append(in.Parts, map[string]string{
-			"node_guid": "0000:0000:0000:3000", "port": "1", "end_guid": leaf0, "symptom": "fabric_link_errors", "reason": reason,
+			"node_guid": "0000:0000:0000:3000", "port": "1", "end_guid": leaf0, "symptom": symptom, "reason": reason,
 		})
 	}
 	for _, l := range New(in).Links {

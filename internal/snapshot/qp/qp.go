@@ -36,6 +36,10 @@ const (
 	PairEnded     = "ended"     // destroyed; PID is the caller
 )
 
+// Unreachable are the errors of a move to RTR that are about the peer: no route to its address, or no neighbour that
+// answers (rdma_addr_find_l2_eth_by_grh, core/addr.c). By PairEvent.Errno, a number of Linux.
+var Unreachable = map[int]string{101: "no_route", 110: "timed_out", 112: "host_down", 113: "host_unreachable"}
+
 // QueuePair is a connected queue pair as listed by RDMA netlink.
 type QueuePair struct {
 	QPN     uint64
