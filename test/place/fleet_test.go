@@ -43,9 +43,11 @@ type spec struct {
 	// unit is how many hosts share the leaves of their rails; 0: a leaf for each rack (fat tree).
 	unit  int
 	slurm bool
-	blind float64  // part of the hosts without eBPF
-	each  int      // faults of each kind
-	only  []string // kinds; nil: all
+	// healthy is how long TestHealthy plays.
+	healthy time.Duration
+	blind   float64  // part of the hosts without eBPF
+	each    int      // faults of each kind
+	only    []string // kinds; nil: all
 }
 
 // port is a port of a host with its place.
@@ -59,6 +61,15 @@ type port struct {
 }
 
 func (p *port) where() string { return fmt.Sprintf("%s mlx5_%d/1", p.host.name, p.number) }
+
+// places returns what has a port, by size. Of a host without eBPF the addresses are known alone.
+func (p *port) places() []string {
+	own := p.where()
+	if p.host.blind {
+		own = "address " + p.address
+	}
+	return []string{own, p.host.name, "switch " + p.leaf, "rail " + p.rail, "rack " + p.rack}
+}
 
 // series is one series of an exporter.
 type series struct {
@@ -99,14 +110,15 @@ type job struct {
 
 type fleet struct {
 	spec
-	t     *testing.T
-	r     *rand.Rand
-	e     *ruleplay.Engine
-	hosts []*host
-	jobs  []*job
-	now   time.Duration
-	read  time.Duration // when series that change slowly were scraped
-	app   storage.Appender
+	t      *testing.T
+	r      *rand.Rand
+	e      *ruleplay.Engine
+	hosts  []*host
+	jobs   []*job
+	now    time.Duration
+	read   time.Duration // when series that change slowly were scraped
+	app    storage.Appender
+	losses int
 }
 
 func newFleet(t *testing.T, s spec, seed uint64) *fleet {
@@ -115,6 +127,15 @@ func newFleet(t *testing.T, s spec, seed uint64) *fleet {
 	for n := range s.hosts {
 		f.hosts = append(f.hosts, f.newHost(n))
 	}
+	f.e = ruleplay.Start(t, read(t), step, nil)
+	f.assign()
+	f.until(20*time.Minute, pause)
+	return f
+}
+
+// read returns the rules that can have a result.
+func read(t *testing.T) *ruleplay.Rules {
+	t.Helper()
 	r := ruleplay.NewRules()
 	files, names, err := rules.Both()
 	must(t, err)
@@ -126,9 +147,8 @@ func newFleet(t *testing.T, s spec, seed uint64) *fleet {
 		known[name] = true
 	}
 	r.Prune(t, known)
-	f.e = ruleplay.Start(t, r, step, nil)
-	f.assign()
-	return f
+	r.Focus(t, "RDMARetriesExceeded", "rdma:loss:like")
+	return r
 }
 
 func (f *fleet) newHost(n int) *host {
@@ -293,6 +313,7 @@ func (f *fleet) lose(p, peer *port, certainty string) bool {
 		l.first = f.now
 	}
 	l.last, l.count = f.now, l.count+1
+	f.losses++
 	return true
 }
 
