@@ -19,17 +19,17 @@ var (
 )
 
 var fleets = []spec{
-	{name: "rails, 64 hosts", hosts: 64, ports: 4, unit: 32, each: 14, healthy: 260 * time.Hour},
+	{name: "rails, 64 hosts", hosts: 64, ports: 4, unit: 32, each: 10, healthy: 120 * time.Hour},
 	{
-		name: "rails, 256 hosts, Slurm", hosts: 256, ports: 4, unit: 32, slurm: true, blind: 0.1, each: 4,
-		healthy: 60 * time.Hour,
+		name: "rails, 256 hosts, Slurm", hosts: 256, ports: 4, unit: 32, slurm: true, blind: 0.1, each: 3,
+		healthy: 20 * time.Hour,
 	},
-	{name: "fat tree, 64 hosts, Slurm", hosts: 64, ports: 2, slurm: true, each: 14, healthy: 400 * time.Hour},
+	{name: "fat tree, 64 hosts, Slurm", hosts: 64, ports: 2, slurm: true, each: 18, healthy: 600 * time.Hour},
 	{
-		name: "fat tree, 128 hosts, Slurm", hosts: 128, ports: 2, slurm: true, blind: 0.1, each: 8,
-		healthy: 260 * time.Hour,
+		name: "fat tree, 128 hosts, Slurm", hosts: 128, ports: 2, slurm: true, blind: 0.1, each: 9,
+		healthy: 250 * time.Hour,
 	},
-	{name: "rails, 1,000 hosts", hosts: 1000, ports: 2, unit: 64, blind: 0.1, each: 2, healthy: 20 * time.Hour},
+	{name: "rails, 1,000 hosts", hosts: 1000, ports: 2, unit: 64, blind: 0.1, each: 1, healthy: 10 * time.Hour},
 }
 
 // sampled is the short form.
@@ -48,8 +48,8 @@ type fault struct {
 	hits  func(pair) bool
 	host  *host
 	job   *job
-	// twins are smaller places that have all connections that are hit too. lone: most of the connections of their jobs
-	// are, as when the jobs end.
+	// twins are smaller places that have all connections that are hit too. lone: a job that ends has four fifths of its
+	// losses there too.
 	twins []string
 	lone  bool
 }
@@ -138,8 +138,11 @@ func scope(where string) int {
 
 // compare finds what no loss can tell from the fault.
 func (f *fleet) compare(x *fault) {
+	if x.truth == "" {
+		return
+	}
 	var hit []pair
-	all := 0
+	all, ports, there := 0, 0, 0
 	for _, j := range f.jobs {
 		before := len(hit)
 		for _, c := range j.pairs {
@@ -147,14 +150,20 @@ func (f *fleet) compare(x *fault) {
 				hit = append(hit, c)
 			}
 		}
-		if len(hit) > before {
-			all += len(j.pairs)
+		if len(hit) == before {
+			continue
+		}
+		all += len(j.pairs)
+		for p := range j.peers {
+			ports++
+			if slices.Contains(p.places(), x.truth) {
+				there++
+			}
 		}
 	}
-	x.lone = 10*len(hit) >= 8*all
-	if x.truth == "" {
-		return
-	}
+	// The centre does not know who is connected, but the ports of a job.
+	elsewhere := float64(ports-there) / float64(ports)
+	x.lone = float64(len(hit)) >= 0.8*float64(all) || 1-elsewhere*elsewhere >= 0.8
 	near, far := hit[0].leaves()
 	places := slices.Concat(hit[0].a.places(), hit[0].b.places(), []string{"switches " + near + " and " + far})
 	for _, where := range places {
@@ -309,6 +318,7 @@ func TestPlace(t *testing.T) {
 	if *every {
 		list = fleets
 	}
+	r := readRules(t)
 	var mu sync.Mutex
 	all := map[string]*tally{}
 	t.Run("play", func(t *testing.T) {
@@ -319,7 +329,7 @@ func TestPlace(t *testing.T) {
 				for i := range s.each {
 					for k, kind := range s.kinds() {
 						t.Run(kind, func(t *testing.T) {
-							f := newFleet(t, s, uint64(1000*n+100*i+k))
+							f := newFleet(t, r, s, uint64(10_000*n+100*i+k))
 							x := f.draw(kind)
 							got, few := f.play(x)
 							mu.Lock()
@@ -413,6 +423,7 @@ func TestHealthy(t *testing.T) {
 	if *every {
 		list = fleets
 	}
+	r := readRules(t)
 	var mu sync.Mutex
 	var hours time.Duration
 	events, losses, accused := 0, 0, 0
@@ -423,9 +434,9 @@ func TestHealthy(t *testing.T) {
 				begin := time.Now()
 				for i := range uint64(s.healthy / stretch) {
 					t.Run(fmt.Sprint(i), func(t *testing.T) {
-						f, happened := newFleet(t, s, 1_000_000+1000*uint64(n)+i), 0
+						f, happened := newFleet(t, r, s, 1_000_000+1000*uint64(n)+i), 0
 						for ; f.now < stretch; happened++ {
-							until := f.now + time.Duration(4+4*f.r.IntN(6))*time.Minute
+							until := f.now + time.Duration(4+4*f.r.IntN(20))*time.Minute
 							got := f.happen()
 							maps.Copy(got, f.until(until, pause))
 							for a, like := range got {
