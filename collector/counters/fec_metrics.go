@@ -12,13 +12,13 @@ import (
 
 // FEC statistics of a port. Those by lane are separate metrics, so that a sum over a port counts nothing twice.
 var (
-	fecCorrectedBits       = NetdevDesc("rdma_port_fec_corrected_bits_total", "Bits corrected by FEC: errors before FEC. Normal on links of 50 Gb/s per lane and above.", StatsSource+"; "+sourceFEC+", corrected bits")
+	fecCorrectedBits       = NetdevDesc("rdma_port_fec_corrected_bit_errors_total", "Bits corrected by FEC: errors before FEC. Normal on links of 50 Gb/s per lane and above.", StatsSource+"; "+sourceFEC+", corrected bits")
 	FECCorrectedSymbols    = NetdevDesc("rdma_port_fec_corrected_symbols_total", "Symbols corrected by FEC (10 bits with RS-FEC). On Ethernet from the histogram of blocks; a bin of several numbers counts with its lowest.", sourceFEC+", histogram (since Linux 6.18)")
 	FECCorrectedBlocks     = NetdevDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", StatsSource+"; "+sourceFEC+", corrected blocks")
 	FECUncorrectableBlocks = NetdevDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", StatsSource+"; "+sourceFEC+", uncorrectable blocks")
 	FECBlocks              = NetdevDesc("rdma_port_fec_blocks_total", "Blocks (codewords) received, by the number of symbols that FEC corrected in them: 0, 1, or a range such as 2-3. RS(544,514) corrects up to 15, RS(528,514) and RS(272,257) up to 7: blocks close to that indicate a link that is about to lose packets."+AbsentWhenZero, sourceFEC+", histogram (since Linux 6.18)", "symbols")
 
-	FECLaneCorrectedBits       = NetdevDesc("rdma_port_fec_lane_corrected_bits_total", "Bits corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", corrected bits", "lane")
+	FECLaneCorrectedBits       = NetdevDesc("rdma_port_fec_lane_corrected_bit_errors_total", "Bits corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", corrected bits", "lane")
 	FECLaneCorrectedSymbols    = NetdevDesc("rdma_port_fec_lane_corrected_symbols_total", "Symbols corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", histogram (since Linux 6.18)", "lane")
 	FECLaneCorrectedBlocks     = NetdevDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
 	FECLaneUncorrectableBlocks = NetdevDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")

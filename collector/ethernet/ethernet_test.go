@@ -122,7 +122,7 @@ func TestEthernet(t *testing.T) {
 			`rdma_port_global_pause_frames_total{device="mlx5_0",direction="receive",netdev="eth0",port="1"} 12`,
 			`rdma_port_priority_bytes_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 1000`,
 			`rdma_port_priority_discards_total{device="mlx5_0",netdev="eth0",port="1",priority="3"} 0`,
-			`rdma_port_fec_corrected_bits_total{device="mlx5_0",netdev="eth0",port="1"} 77`,
+			`rdma_port_fec_corrected_bit_errors_total{device="mlx5_0",netdev="eth0",port="1"} 77`,
 			`rdma_port_fec_uncorrectable_blocks_total{device="mlx5_0",netdev="eth0",port="1"} 3`,
 		}
 		if got := r.lines(); !slices.Equal(got, want) {

@@ -180,7 +180,7 @@ func TestStaleReadingHidesNothing(t *testing.T) {
 		tells := func(want ...string) {
 			t.Helper()
 			got := r.lines()
-			for i, metric := range []string{"rdma_port_global_pause_frames_total", "rdma_port_fec_corrected_bits_total"} {
+			for i, metric := range []string{"rdma_port_global_pause_frames_total", "rdma_port_fec_corrected_bit_errors_total"} {
 				if !slices.ContainsFunc(got, func(l string) bool {
 					return strings.HasPrefix(l, metric) && strings.HasSuffix(l, " "+want[i])
 				}) {

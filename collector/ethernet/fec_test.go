@@ -77,7 +77,7 @@ func TestEmitFEC(t *testing.T) {
 		`rdma_port_fec_blocks_total` + at + `netdev="eth0",port="1",symbols="0"} 1000`,
 		`rdma_port_fec_blocks_total` + at + `netdev="eth0",port="1",symbols="1"} 30`,
 		`rdma_port_fec_blocks_total` + at + `netdev="eth0",port="1",symbols="2-3"} 5`,
-		`rdma_port_fec_lane_corrected_bits_total` + at + `lane="0",netdev="eth0",port="1"} 8`,
+		`rdma_port_fec_lane_corrected_bit_errors_total` + at + `lane="0",netdev="eth0",port="1"} 8`,
 		`rdma_port_fec_lane_corrected_symbols_total` + at + `lane="0",netdev="eth0",port="1"} 12`,
 		`rdma_port_fec_lane_corrected_symbols_total` + at + `lane="1",netdev="eth0",port="1"} 28`,
 		`rdma_port_fec_lane_corrected_blocks_total` + at + `lane="0",netdev="eth0",port="1"} 4`,

@@ -149,7 +149,7 @@ func nodeTraffic() []panel {
 }
 
 func nodeErrors() []panel {
-	corrected := counter{"rdma_port_fec_corrected_bits_total", "bits"}
+	corrected := counter{"rdma_port_fec_corrected_bit_errors_total", "bits"}
 	blocks := counter{"rdma_port_fec_corrected_blocks_total", "blocks"}
 	return []panel{
 		graph("Link errors", "Errors that a port counted between two points of the graph; only counters that rise are drawn. Symbol errors and recoveries come from the cable, the transceiver or the other end; "+

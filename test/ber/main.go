@@ -74,7 +74,7 @@ func write(w *bufio.Writer, days int, rules string) {
 			series(always(1), "rdma_device_info{%s,hca_type=%q}", strings.TrimSuffix(port, `,port="1"`), s.hca)
 			series(always(1), "rdma_port_fec_info{%s,netdev=\"\",mode=%q}", port, s.fec)
 			raw := math.Pow(10, -10+2.5*source.Float64()) // before FEC, 1e-10 to 3e-8
-			series(fmt.Sprintf("0+%.0fx%d", raw*s.bits*step, n), `rdma_port_fec_corrected_bits_total{%s,netdev="n"}`, port)
+			series(fmt.Sprintf("0+%.0fx%d", raw*s.bits*step, n), `rdma_port_fec_corrected_bit_errors_total{%s,netdev="n"}`, port)
 			series(symbols(source, s.bits, n), s.own, port)
 			if s.neighbour {
 				series(symbols(source, s.bits, n), `rdma_port_neighbour_errors_total{%s,error="symbol_errors"}`, port)

@@ -216,7 +216,7 @@ var recordedPortSeries = []series[*port]{
 	{"rdma_port_jobs", ofPort(), func(p *port, _ time.Duration) float64 {
 		return only(p.registered() && p.host.works(), 1)
 	}},
-	{"rdma_port_fec_corrected_bits_total", ofNetdev(), hardware(correctedBits)},
+	{"rdma_port_fec_corrected_bit_errors_total", ofNetdev(), hardware(correctedBits)},
 	{"rdma_port_fec_ber_baseline", ofNetdev("end", "own"), always(goodBER)},
 	{"rdma_port_receive_packets_total", ofPort(), hardware(receivePackets)},
 }

@@ -118,7 +118,7 @@ var notRead = map[string]bool{
 	// The exporter's memory.
 	"rdma_port_earlier_link_layer_info": true, "rdma_port_peer_lost_total": true,
 	// Recorded for 12m at most.
-	"rdma_port_fec_lane_corrected_bits_total": true, "rdma_port_fec_lane_corrected_symbols_total": true,
+	"rdma_port_fec_lane_corrected_bit_errors_total": true, "rdma_port_fec_lane_corrected_symbols_total": true,
 	"rdma_device_renamed_info":   true,                                // the exporter's memory
 	"rdma_gpu_lost_info":         true,                                // it follows from a whole reading of NVML
 	"rdma_gdr_gpu_obstacle_info": true, "rdma_gdr_gpu_possible": true, // they follow from the decision
