@@ -20,7 +20,7 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # A C compiler: the race detector and NVML need one.
 CC_HERE   := $(if $(shell command -v $$($(GO) env CC)),1,0)
 # Tests of whole commands on many machines, and of fleets: make proofs.
-PROOFS    := test/(commands|foreign|incidents|kill|rollup|ruleplay|scripts)
+PROOFS    := test/(commands|foreign|incidents|kill|place|rollup|ruleplay|scripts)
 PACKAGES   = $(GO) list $(RACE) ./... | grep -vxE 'rdma_exporter/($(PROOFS))'
 # The packages that make test runs without the race detector: their tests link Prometheus, which takes minutes to compile with it, or they have
 # test files that say //go:build !race. make race runs them with it, without these files: a test that plays a recording or reads files in one
@@ -163,6 +163,10 @@ ber-week: $(BIN)/promtool ## 64 healthy links over a week without an alert; five
 .PHONY: fleet
 fleet: ## faults in fleets of 16 to 1,000 hosts and a healthy week, table of docs/verification.md; half an hour on 16 CPUs, four hours on two, 6 GiB
 	CGO_ENABLED=0 GOGC=200 $(GO) test -count=1 -timeout 8h -parallel 2 -v -run '^Test(FaultsOfFleets|HealthyFleets)$$' ./test/incidents -every -write -workers $$(nproc)
+
+.PHONY: place
+place: ## faults between hosts in fleets of 64 to 1,000 hosts, placed by the peers that are lost, and 1,000 healthy hours; 20 minutes on two CPUs
+	CGO_ENABLED=0 GOGC=400 $(GO) test -count=1 -timeout 4h -parallel 2 -v ./test/place -every -write
 
 .PHONY: rollup
 rollup: build ## two leaves of two replicas and a global pair have the alerts of one Prometheus; eight minutes, two CPUs, installs Debian packages as root

@@ -27,7 +27,7 @@ var sets = []struct {
 }{
 	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID pci_bus_id lane priority direction kind on_host scheduler job_id namespace pod")},
 	{"central", rules.Central, strings.Fields(
-		"cluster instance job system node_guid device port kind node neighbour neighbour_port scheduler job_id namespace pod switch switch_port priority")},
+		"cluster instance job system node_guid device port kind node neighbour neighbour_port scheduler job_id namespace pod switch switch_port priority scope")},
 }
 
 // ofAlerts is the file that reads alerts, of which it learns at most one evaluation later. In another rule the result
@@ -301,7 +301,7 @@ func linesOf(t *testing.T, files fs.FS, name string) []string {
 // do.
 var onlyOne = []string{
 	"rdma:placed", "rdma:common:ports", "instance:rdma_setting:changed", "instance:rdma_setting:unlike",
-	"link:rdma_fabric_finding:common",
+	"link:rdma_fabric_finding:common", "port:rdma_port_address:info", "rdma:loss:end",
 }
 
 // checkPromQL allows the functions of Prometheus 2.42, and ranges that tolerate a few missed rounds at any scrape

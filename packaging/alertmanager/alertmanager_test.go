@@ -55,9 +55,9 @@ func alertOf(text string) model.LabelSet {
 	return out
 }
 
-// TestMaintenanceInhibits: by the shipped configuration, maintenance of a host silences all of that host, and the far
-// ends of its links.
-func TestMaintenanceInhibits(t *testing.T) {
+// TestInhibits: by the shipped configuration, maintenance of a host silences all of that host, and the far ends of its
+// links; the place of lost peers silences the alerts of the hosts that report them.
+func TestInhibits(t *testing.T) {
 	text, err := os.ReadFile("alertmanager.yml")
 	must(t, err)
 	var config struct {
@@ -67,6 +67,7 @@ func TestMaintenanceInhibits(t *testing.T) {
 	const (
 		host   = "RDMAMaintenance reason=host cluster=c instance=gpu-1:10879 job=rdma_exporter severity=info drain=no"
 		single = "RDMAMaintenance reason=host instance=gpu-1:10879 job=rdma_exporter severity=info drain=no"
+		placed = "RDMARetriesExceeded reason=peers cluster=c scope=leaf severity=warning drain=no"
 		link   = "RDMAMaintenance reason=link cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=info drain=no"
 	)
 	for _, c := range []struct {
@@ -90,6 +91,12 @@ func TestMaintenanceInhibits(t *testing.T) {
 		{link, "RDMAFabricLinkDegraded cluster=d instance=mgmt:10880 job=rdma_fabric node_guid=0:1 port=7 severity=warning drain=no", false},
 		{link, "RDMAFabricSwitchUnreachable cluster=c instance=mgmt:10880 job=rdma_fabric node_guid=0:1 severity=critical drain=no", false},
 		{link, link, false},
+		{placed, "RDMARetriesExceeded reason=peers cluster=c job=rdma_exporter severity=warning drain=no", true},
+		{placed, "RDMARetriesExceeded reason=unreachable cluster=c instance=gpu-1:10879 scope=port severity=warning drain=no", true},
+		{placed, "RDMARetriesExceeded reason=unreachable cluster=d instance=gpu-1:10879 scope=port severity=warning drain=no", false},
+		{placed, "RDMARetriesExceeded reason=link_trouble cluster=c instance=gpu-1:10879 scope=port severity=critical drain=cordon", false},
+		{strings.Replace(placed, "warning", "info", 1), "RDMARetriesExceeded reason=peers cluster=c severity=warning drain=no", false},
+		{placed, placed, false},
 	} {
 		got := slices.ContainsFunc(config.Rules,
 			func(r inhibitRule) bool { return r.inhibits(t, alertOf(c.source), alertOf(c.target)) })

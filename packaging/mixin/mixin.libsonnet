@@ -34,6 +34,7 @@ local files = {
     importstr '../../rules/node/verdict.rules.yml',
   ],
   central: [
+    importstr '../../rules/central/leaf.rules.yml',
     importstr '../../rules/central/dcgm.rules.yml',
     importstr '../../rules/central/fabric.rules.yml',
     importstr '../../rules/central/fabric_alerts.rules.yml',
@@ -47,9 +48,9 @@ local files = {
     importstr '../../rules/central/fleet_symptoms.rules.yml',
     importstr '../../rules/central/hosts.rules.yml',
     importstr '../../rules/central/jobs.rules.yml',
-    importstr '../../rules/central/leaf.rules.yml',
     importstr '../../rules/central/leaf_settings.rules.yml',
     importstr '../../rules/central/outliers.rules.yml',
+    importstr '../../rules/central/peers.rules.yml',
     importstr '../../rules/central/switches.rules.yml',
     importstr '../../rules/central/targets.rules.yml',
   ],

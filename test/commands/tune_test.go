@@ -81,7 +81,7 @@ func TestRulesAsObjects(t *testing.T) {
 		}
 		names, got = append(names, o.Metadata.Name), append(got, o.Spec.Groups...)
 	}
-	if strings.Join(names, " ") != "rdma-exporter-central-leaf rdma-exporter-central-dcgm rdma-exporter-central-fabric rdma-exporter-central-fabric-alerts rdma-exporter-central-fabric-ber rdma-exporter-central-fabric-congestion rdma-exporter-central-fabric-maintenance rdma-exporter-central-fleet rdma-exporter-central-fleet-alerts rdma-exporter-central-fleet-common rdma-exporter-central-fleet-settings rdma-exporter-central-fleet-symptoms rdma-exporter-central-hosts rdma-exporter-central-jobs rdma-exporter-central-leaf-settings rdma-exporter-central-outliers rdma-exporter-central-switches rdma-exporter-central-targets" ||
+	if strings.Join(names, " ") != "rdma-exporter-central-leaf rdma-exporter-central-dcgm rdma-exporter-central-fabric rdma-exporter-central-fabric-alerts rdma-exporter-central-fabric-ber rdma-exporter-central-fabric-congestion rdma-exporter-central-fabric-maintenance rdma-exporter-central-fleet rdma-exporter-central-fleet-alerts rdma-exporter-central-fleet-common rdma-exporter-central-fleet-settings rdma-exporter-central-fleet-symptoms rdma-exporter-central-hosts rdma-exporter-central-jobs rdma-exporter-central-leaf-settings rdma-exporter-central-outliers rdma-exporter-central-peers rdma-exporter-central-switches rdma-exporter-central-targets" ||
 		len(got) != len(want.Groups) {
 		t.Errorf("%v, %d groups, want %d", names, len(got), len(want.Groups))
 	}
@@ -89,7 +89,7 @@ func TestRulesAsObjects(t *testing.T) {
 	if code, _, errs := runProgram(t, append(args, "--format=prometheusrule", "-o", dir)...); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	if files, _ := filepath.Glob(dir + "/*.rules.yml"); len(files) != 18 {
+	if files, _ := filepath.Glob(dir + "/*.rules.yml"); len(files) != 19 {
 		t.Errorf("%v", files)
 	}
 }

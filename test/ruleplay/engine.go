@@ -77,6 +77,34 @@ func (r *Rules) Prune(t testing.TB, known map[string]bool) {
 	})
 }
 
+// Focus removes the rules that an alert and these records do not read, directly or through others. None may read
+// ALERTS.
+func (r *Rules) Focus(t testing.TB, alert string, records ...string) {
+	t.Helper()
+	read := map[string]bool{}
+	for _, name := range records {
+		read[name] = true
+	}
+	needed := func(rule *rulefmt.Rule) bool { return rule.Alert == alert || rule.Record != "" && read[rule.Record] }
+	for before := -1; before != len(read); {
+		before = len(read)
+		r.Each(t, func(rule *rulefmt.Rule, expr parser.Expr) bool {
+			for _, selectors := range parser.ExtractSelectors(expr) {
+				for _, m := range selectors {
+					if m.Name == labels.MetricName && needed(rule) {
+						read[m.Value] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	if read["ALERTS"] {
+		t.Fatalf("%s reads ALERTS", alert)
+	}
+	r.Each(t, func(rule *rulefmt.Rule, _ parser.Expr) bool { return needed(rule) })
+}
+
 // Each calls a function with each rule, and keeps those for which it returns true.
 func (r *Rules) Each(t testing.TB, keep func(*rulefmt.Rule, parser.Expr) bool) {
 	t.Helper()

@@ -21,7 +21,7 @@ import (
 var global = []string{
 	"rdma-faults", "rdma-alerts", "rdma-verdict",
 	"rdma-central-fleet", "rdma-central-alerts", "rdma-central-symptoms", "rdma-central-hosts", "rdma-central-jobs",
-	"rdma-central-targets", "rdma-central-common", "rdma-central-settings",
+	"rdma-central-targets", "rdma-central-common", "rdma-central-settings", "rdma-central-peers",
 }
 
 // Prefix is that of the series that travel, in the global Prometheus: not the names that its own rules record.
