@@ -324,11 +324,10 @@ func TestPlace(t *testing.T) {
 	t.Run("play", func(t *testing.T) {
 		for n, s := range list {
 			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				begin := time.Now()
 				for i := range s.each {
 					for k, kind := range s.kinds() {
 						t.Run(kind, func(t *testing.T) {
+							t.Parallel()
 							f := newFleet(t, r, s, uint64(10_000*n+100*i+k))
 							x := f.draw(kind)
 							got, few := f.play(x)
@@ -341,7 +340,6 @@ func TestPlace(t *testing.T) {
 						})
 					}
 				}
-				t.Logf("played in %v", time.Since(begin).Round(time.Second))
 			})
 		}
 	})
@@ -430,10 +428,9 @@ func TestHealthy(t *testing.T) {
 	t.Run("play", func(t *testing.T) {
 		for n, s := range list {
 			t.Run(s.name, func(t *testing.T) {
-				t.Parallel()
-				begin := time.Now()
 				for i := range uint64(s.healthy / stretch) {
 					t.Run(fmt.Sprint(i), func(t *testing.T) {
+						t.Parallel()
 						f, happened := newFleet(t, r, s, 1_000_000+1000*uint64(n)+i), 0
 						for ; f.now < stretch; happened++ {
 							until := f.now + time.Duration(4+4*f.r.IntN(20))*time.Minute
@@ -451,7 +448,6 @@ func TestHealthy(t *testing.T) {
 						hours, events, losses = hours+f.now, events+happened, losses+f.losses
 					})
 				}
-				t.Logf("played in %v", time.Since(begin).Round(time.Second))
 			})
 		}
 	})
