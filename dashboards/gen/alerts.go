@@ -5,24 +5,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// alertTable lists alerts of some severities, the most severe first. exporter is the address of theirs in a link. On a
-// phone the first three columns are seen: severity, of what, alert.
-func alertTable(of []scope, levels []word, exporter string, where []column, labelOfDevice column,
-	rest ...column,
-) panel {
-	var ranks, times []string
+// alertTable lists alerts of some severities, the most severe first. On a phone the first three columns are seen:
+// severity, of what, alert.
+func alertTable(of []scope, levels []word, where []column, labelOfDevice column, rest ...column) panel {
+	var ranks, times, names []string
+	for _, l := range levels {
+		names = append(names, l.text)
+	}
 	for _, s := range of {
-		var names []string
 		for _, l := range levels {
-			ranks = append(ranks, l.value+" * "+s.alerts(`severity="`+l.text+`"`))
-			names = append(names, l.text)
+			ranks = append(ranks, s.goes(l.value+" * "+s.alerts(`severity="`+l.text+`"`)))
 		}
-		times = append(times, "1000 * "+s.alerts(`severity=~"`+strings.Join(names, "|")+`"`)+
-			" * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE"))
+		times = append(times, s.goes("1000 * "+s.alerts(`severity=~"`+strings.Join(names, "|")+`"`)+
+			" * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE")))
 	}
 	rank, since := strings.Join(ranks, " or "), strings.Join(times, " or ")
 	labels := perAlert
@@ -33,19 +33,22 @@ func alertTable(of []scope, levels []word, exporter string, where []column, labe
 	}
 	return panel{
 		title: "Alerts", unit: "none", width: grid, height: 10, view: table, sort: "Severity",
-		noValue: "none firing or pending, or the rules are not loaded",
+		noValue: "unknown: the rules are not loaded",
 		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules. The name links to the runbook, " +
 			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
-		queries: []query{{expr: withMeaning(maxBy(labels, rank))}, {expr: withMeaning(maxBy(labels, since))}},
+		queries: []query{
+			{expr: withMeaning(maxBy(labels, rank))},
+			{expr: withMeaning(maxBy(labels, since))},
+		},
 		columns: slices.Concat([]column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 		}, where, []column{
-			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
+			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook}},
 			{from: "what", title: "Meaning", words: meanings, width: 335},
 			labelOfDevice,
 			{from: "where", title: "Where", width: 200},
 			{from: "reason", title: "Reason", width: 130},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
+			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110, missing: "n/a"},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
 		}, rest, []column{
@@ -54,10 +57,71 @@ func alertTable(of []scope, levels []word, exporter string, where []column, labe
 	}
 }
 
+// orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
+func (p panel) orNone(text, all string) panel {
+	row := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
+	p.queries[0].expr += " or on () " + withMeaning(row)
+	return p
+}
+
+// evaluated are the hosts that the rules are evaluated on.
+func (s scope) evaluated() string { return s.of("ALERTS", `alertname="RDMAWatchdog"`) }
+
 // withMeaning adds the name of an alert once more, for its meaning. Alerts without a device have no link to one.
 func withMeaning(expr string) string {
 	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
-	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.*)")`, expr)
+	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.+)")`, expr)
+}
+
+// Addresses of the dashboards of a host and of a fabric, by job and instance.
+const (
+	toNodeBy   = "d/rdma-node?var-job=$1&var-host=$2"
+	toFabricBy = "d/rdma-subnet?var-fabric_job=$1&var-fabric=$2"
+)
+
+// goes adds the addresses for alerts of the fleet, which has some without a host.
+func (s scope) goes(expr string) string {
+	switch s {
+	case fleet:
+		return goes(expr, toNodeBy)
+	case fabrics:
+		return goes(expr, toFabricBy)
+	default:
+		return expr
+	}
+}
+
+// goes adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither, and
+// Grafana 12 leaves a link without an address out.
+func goes(expr, to string) string {
+	to += "&var-datasource=${datasource}&from=${__from}&to=${__to}"
+	expr = fmt.Sprintf(`label_replace(label_join(%s, "way", " ", "job", "instance"), "way", "", "way", " ")`, expr)
+	expr = fmt.Sprintf(`label_replace(%s, "way", %q, "way", "(.+) (.+)")`, expr, to)
+	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)
+}
+
+// symptoms are the meanings of alerts by the symptom that they are on.
+var symptoms = bySymptom("../../rules/node/alerts.rules.yml")
+
+// bySymptom reads the alerts of a rule file.
+func bySymptom(path string) (out []word) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
+		alert, symptom := string(m[1]), string(m[2])
+		i := slices.IndexFunc(meanings, func(w word) bool { return w.value == alert })
+		if i >= 0 && !seen[symptom] {
+			seen[symptom] = true
+			out = append(out, word{symptom, meanings[i].text, neutral})
+		}
+	}
+	if len(out) == 0 {
+		panic("no alert in " + path)
+	}
+	return out
 }
 
 // meanings are the first sentences of the runbooks, by alert.

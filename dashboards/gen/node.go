@@ -6,9 +6,9 @@ import "strings"
 // collapsed but traffic.
 func nodeBoard() board {
 	return board{
-		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
+		name: "node", title: "Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
 		text:    "What is wrong with this host, since when, and what else changed at that time?",
-		choices: []choice{clusters, jobs, oneHost, hcas(host)},
+		choices: []choice{clusters, jobs, oneHost, hcas(host), books},
 		rows: []row{
 			{"Alerts, ports, what else changed", nodeState(), false},
 			{"Traffic", nodeTraffic(), false},
@@ -76,8 +76,10 @@ func nodeState() []panel {
 		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
-	alerts := alertTable([]scope{host}, severities, "${host}", nil, ownHCA, hidden("instance"))
+	alerts := alertTable([]scope{host}, severities, nil, ownHCA, hidden("instance"))
 	alerts.width, alerts.height = 21, 8
+	alerts = alerts.orNone("no alert: rules are evaluated on this host", host.evaluated())
+	alerts.beside = []way{ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"), ofThisHost("GPUDirect", "gpudirect")}
 	return []panel{
 		counted,
 		alerts,
@@ -126,6 +128,33 @@ func nodeState() []panel {
 				{from: "port_id", title: "Neighbour port", missing: "unknown"},
 				hidden("E"), hidden("F"), hidden("G"), hidden("H"),
 			}, ownHost...),
+		},
+		jobsOfHost(),
+	}
+}
+
+// jobsOfHost lists the jobs on the host.
+func jobsOfHost() panel {
+	of := func(labels, metric string) string {
+		return countBy("cluster, job, "+perWorkload, maxBy(labels+", "+perWorkload, host.of(metric)))
+	}
+	ports, gpus := of(perPort, "rdma_port_job_info"), of(perGPU, "rdma_gpu_job_info")
+	hit := countBy("cluster, job, "+perWorkload, maxBy(perPort+", "+perWorkload, host.of("rdma_port_job_info"))+" and on ("+perPort+") "+
+		host.of("rdma:placed", `severity=~"critical|warning"`, `port!=""`))
+	return panel{
+		title: "Jobs on this host", unit: "none", width: 24, height: 5, view: table, sort: "With a finding", rows: "B",
+		noValue: "no job, or processes are not read",
+		text:    "Workloads that use ports or GPUs of the host, and how many of their ports have a critical or warning finding. The ID links to the job with all its hosts.",
+		queries: []query{{expr: hit + " or 0 * " + ports}, {expr: ports}, {expr: gpus}},
+		columns: []column{
+			{from: "job_id", title: "ID", width: 285, ways: []way{toJob(sameJob, cell)}},
+			{from: "A", title: "With a finding", colours: []step{{1, warning}}, width: 150, missing: "0"},
+			{from: "B", title: "Ports", width: 80, missing: "0"},
+			{from: "C", title: "GPUs", width: 80, missing: "0"},
+			{from: "scheduler", title: "Scheduler", width: 110},
+			{from: "namespace", title: "Namespace"},
+			{from: "pod", title: "Pod"},
+			cluster, job,
 		},
 	}
 }
@@ -539,7 +568,7 @@ func nodeExporter() []panel {
 			"Alerts that cannot be evaluated on this host, and why: what no alert says of them is unknown and not well.",
 			"none: all alerts that apply are evaluated",
 			perHost+", alert, reason", host.of("rdma_detection_unavailable"),
-			column{from: "alert", title: "Alert", ways: []way{toRunbook("${host}")}}, column{from: "reason", title: "Reason"}),
+			column{from: "alert", title: "Alert", ways: []way{toRunbook}}, column{from: "reason", title: "Reason"}),
 		listed("Permission denied",
 			"Sources that the exporter may not open. docs/permissions.md has the capability that each needs.", "none",
 			perHost+", source", host.of("rdma_scrape_permission_denied")+" == 1", column{from: "source", title: "Source"}),

@@ -83,7 +83,7 @@ var recoveries = []word{
 	{"7", "system reboot", warning},
 }
 
-var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", remark}}
+var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", remark}, {"0", "none", good}}
 
 // drains are the values of the label drain.
 var drains = []word{{"evict", "evict", "transparent"}, {"cordon", "cordon", "transparent"}, {"no", "no", "transparent"}}
@@ -96,6 +96,9 @@ var worsts = []word{
 }
 
 var direct = []word{{"1", "direct", good}, {"0", "staged", warning}, {"2", "staged (hardware)", "transparent"}}
+
+// transports are ranks of the transport of a job.
+var transports = []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}
 
 // sources are where an expected rate or width comes from.
 var sources = []word{
