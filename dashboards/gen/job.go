@@ -23,7 +23,7 @@ func jobBoard() board {
 
 // workload is a job of the time range, first those with a fault.
 var workload = choice{
-	name: "workload", label: "Job", text: "Slurm job, pod, container or service.", one: true, ordered: true,
+	name: "workload", label: "Workload", text: "Slurm job, pod, container or service.", one: true, ordered: true,
 	regex: `/job_id="(?<value>[^"]+)"|pod="(?<text>[^"]+)"/g`,
 	query: `query_result(sort_desc(count by (job_id, pod) (rdma:job_fault{cluster=~"$cluster",job=~"$job"}) or 0 * count by (job_id, pod) (` +
 		`last_over_time(rdma_port_job_info{cluster=~"$cluster",job=~"$job"}[$__range]) or ` +
@@ -78,6 +78,8 @@ func jobCounts() []panel {
 	}
 	state := onPorts(maxBy(perPort, hosts.of("rdma_port_state_id")))
 	expected := hosts.of("rdma_port_expected_rate_bytes_per_second")
+	sends := onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="transmit"`)))
+	percent := func(part, all string) string { return "floor(100 * (" + orZero(part, all) + ") / count(" + all + "))" }
 	panels := []panel{
 		counts("With a finding", "Which parts of the job have a critical or warning finding? Unknown where the rules are not loaded.", 8,
 			count{
@@ -104,6 +106,10 @@ func jobCounts() []panel {
 				title: "Slow", text: "below the expected rate.", colour: warning,
 				expr: orZero(onPorts(shortRates), onPorts(expected)), of: "count(" + onPorts(expected) + ")",
 			},
+			count{
+				title: "Pausing", text: "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives.", colour: warning,
+				expr: orZero(fmt.Sprintf("(%s) > %v", sends, limitSlowReceiver), sends),
+			},
 		),
 		counts("Pace and cover", "In percent; grey: not all.", 8,
 			count{
@@ -113,7 +119,11 @@ func jobCounts() []panel {
 			count{
 				title: "Up", text: "hosts of the job whose exporter answers.", share: true,
 				of:   "count(" + usedHosts + ")",
-				expr: "floor(100 * (" + orZero(usedHosts+" and on ("+perHost+") "+hosts.of("up")+" == 1", usedHosts) + ") / count(" + usedHosts + "))",
+				expr: percent(usedHosts+" and on ("+perHost+") "+hosts.of("up")+" == 1", usedHosts),
+			},
+			count{
+				title: "Pause", text: "ports of the job that measure pause.", share: true, of: "count(" + usedPorts + ")",
+				expr: percent(usedPorts+" and on ("+perPort+") "+hosts.rate("rdma_port_pfc_pause_seconds_total"), usedPorts),
 			},
 		),
 	}
