@@ -77,13 +77,15 @@ func withMeaning(expr string) string {
 const (
 	toNodeBy   = "d/rdma-node?var-job=$1&var-host=$2"
 	toFabricBy = "d/rdma-subnet?var-fabric_job=$1&var-fabric=$2"
+	here       = "&var-datasource=${datasource}&from=${__from}&to=${__to}"
 )
 
 // goes adds the addresses for alerts of the fleet, which has some without a host.
 func (s scope) goes(expr string) string {
 	switch s {
-	case fleet:
-		return goes(expr, toNodeBy)
+	case fleet: // Host is a column of its own
+		expr = fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
+		return fmt.Sprintf(`label_replace(%s, "way", %q, "job_id", "(.+)")`, goes(expr, toNodeBy), "d/rdma-job?var-workload=$1"+here)
 	case fabrics:
 		return goes(expr, toFabricBy)
 	default:
@@ -94,9 +96,8 @@ func (s scope) goes(expr string) string {
 // goes adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither, and
 // Grafana 12 leaves a link without an address out.
 func goes(expr, to string) string {
-	to += "&var-datasource=${datasource}&from=${__from}&to=${__to}"
 	expr = fmt.Sprintf(`label_replace(label_join(%s, "way", " ", "job", "instance"), "way", "", "way", " ")`, expr)
-	expr = fmt.Sprintf(`label_replace(%s, "way", %q, "way", "(.+) (.+)")`, expr, to)
+	expr = fmt.Sprintf(`label_replace(%s, "way", %q, "way", "(.+) (.+)")`, expr, to+here)
 	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)
 }
 

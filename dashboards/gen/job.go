@@ -122,8 +122,9 @@ func jobCounts() []panel {
 				expr: percent(usedHosts+" and on ("+perHost+") "+hosts.of("up")+" == 1", usedHosts),
 			},
 			count{
-				title: "Pause", text: "ports of the job that measure pause.", share: true, of: "count(" + usedPorts + ")",
-				expr: percent(usedPorts+" and on ("+perPort+") "+hosts.rate("rdma_port_pfc_pause_seconds_total"), usedPorts),
+				title: "Pause", text: "ports of the job that measure pause (PFC), or on InfiniBand transmit wait.", share: true, of: "count(" + usedPorts + ")",
+				expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.rate("rdma_port_pfc_pause_seconds_total")+" or "+
+					hosts.rate("rdma_port_transmit_wait_ticks_total")+")", usedPorts),
 			},
 		),
 	}
@@ -244,7 +245,7 @@ func jobPauses() panel {
 		query{above("0.001", 5, perPort, of("transmit")), "sends " + portName},
 		query{above("0.001", 5, perPort, of("receive")), "receives " + portName},
 		noneAbove(onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total"))), "0.001", "none of {{of}} ports above 0.1%")).
-		or("0 ports of the job measure pause")
+		or("blind: 0 ports of the job measure pause (PFC)")
 	p.max, p.ways, p.colours = share, ofHost, thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	return p
 }
@@ -265,8 +266,8 @@ func jobErrors() []panel {
 		}
 		found := onPorts(strings.Join(parts, " or "))
 		p := graph(title, text, whole, 8,
-			query{found + " > 0", "{{counter}} " + portName}, noneAbove(found, "0", "none, {{of}} counters read")).
-			or("0 ports of the job expose these counters")
+			query{"(" + found + ") > 0", "{{counter}} " + portName}, noneAbove(found, "0", "none, {{of}} counters read")).
+			or("blind: 0 ports of the job expose these counters")
 		p.ways, p.points = ofHost, few
 		return p
 	}
