@@ -9,7 +9,7 @@ func gpudirect() board {
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"GPUs and jobs", []panel{gpuCounts(), verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuObstacles(), gpuGIDs(), gpuHidden()}, false},
+			{"GPUs and jobs", []panel{gpuCounts(), verdicts(hosts, 11, "-Sends", instance, hca).wide(21), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuObstacles(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
 			{"Settings", []panel{gpuSettings(), unlike(), toChange()}, false},
@@ -50,7 +50,7 @@ func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 // gpuCounts is the verdict for all chosen GPUs.
 func gpuCounts() panel {
 	used := maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport"))
-	p := counts("GPUs with and without GPUDirect", "Has a GPU lost GPUDirect, does a job stage, and is it measured?", grid,
+	p := counts("GPUDirect", "Has a GPU lost GPUDirect, does a job stage, and is it measured?", 3,
 		count{
 			title: "Lost", text: "GPUs whose data is staged through host memory although their hardware can do without.", colour: warning,
 			expr: orZero(lostDirect, hosts.of("rdma_gdr_gpu_direct")), of: "count(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_direct")) + ")",
@@ -65,7 +65,7 @@ func gpuCounts() panel {
 			expr: orZero("("+allGPUs+") unless on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_direct"), allGPUs), of: "count(" + allGPUs + ")",
 		},
 	)
-	p.height = 3
+	p.height = 11
 	return p
 }
 

@@ -88,7 +88,7 @@ func darkLanes() panel {
 		return labelled("direction", direction, power)
 	}
 	return panel{
-		title: "Lanes without light", unit: "none", width: 13, height: 7, view: table, sort: "Host",
+		title: "Lanes without light", unit: "none", width: 12, height: 7, view: table, sort: "Host",
 		noValue: "none: of how many lanes is in the counts",
 		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The panels below leave these lanes out.",
@@ -97,7 +97,7 @@ func darkLanes() panel {
 		columns: []column{
 			instance, hca, portOf,
 			{from: "lane", title: "Lane", width: 50},
-			{from: "direction", title: "Direction", width: 100},
+			{from: "direction", title: "Direction", width: 92},
 			{from: "A", title: "Power", unit: "suffix:dBm", width: 100},
 			netdev, cluster, job,
 		},
@@ -114,7 +114,7 @@ func opticsCounts() panel {
 	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
 	read := maxBy(perPort, devices.of("rdma_transceiver_temperature_celsius")) + " or " +
 		maxBy(perPort, devices.of("rdma_transceiver_info", `media="passive_copper"`))
-	p := counts("Lanes and transceivers", "Is something dark or too hot, and is it measured?", grid,
+	p := counts("Verdict", "Is something dark or too hot, and is it measured?", 3,
 		count{
 			title: "Dark", text: "lanes without light of ports that are ACTIVE.", colour: bad,
 			expr: orZero(dark, lanes), of: "count(" + lanes + ")",
@@ -128,7 +128,7 @@ func opticsCounts() panel {
 			expr: orZero("("+active+") unless on ("+perPort+") ("+read+")", active), of: "count(" + active + ")",
 		},
 	)
-	p.height = 3
+	p.height = 7
 	return p
 }
 
@@ -143,7 +143,7 @@ func opticsFaults() []panel {
 		}
 	}
 	alerts = alerts.orNone("no alert on transceivers of $1 hosts", hosts.evaluated())
-	return []panel{opticsCounts(), alerts, faulty(), darkLanes()}
+	return []panel{alerts, opticsCounts(), darkLanes(), faulty()}
 }
 
 func opticsLanes() []panel {
@@ -264,14 +264,14 @@ func opticsParts() []panel {
 // faulty lists transceivers that do not work.
 func faulty() panel {
 	return panel{
-		title: "Faulty or unreadable transceivers", unit: "none", width: 11, height: 7, view: table,
+		title: "Faulty or unreadable transceivers", unit: "none", width: 9, height: 7, view: table,
 		sort: "-State", noValue: "none: what is not measured is in the counts",
 		text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
 		queries: []query{{expr: maxBy(perNetdev+", state",
 			devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 			" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
 		columns: []column{
-			instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job,
+			instance, hca, portOf, {from: "state", title: "State", width: 120}, hidden("netdev"), {from: "A"}, cluster, job,
 		},
 	}
 }

@@ -108,6 +108,12 @@ func (p *panel) nameHosts() {
 	}
 }
 
+// wide returns the panel with another width.
+func (p panel) wide(of uint32) panel {
+	p.width = of
+	return p
+}
+
 // count is a number of what is wrong, from one on in a colour.
 type count struct {
 	title, text string

@@ -61,7 +61,7 @@ func rocePauses() []panel {
 	return []panel{
 		roceCounts(),
 		{
-			title: "Source or victim", unit: "percentunit", width: 24, height: 10, view: table, sort: "Verdict",
+			title: "Source or victim", unit: "percentunit", width: 21, height: 10, view: table, sort: "Verdict",
 			noValue: "no port above 1%: of how many is in the counts",
 			text: "Ports and priorities that are paused or pause for 1% of the time or more, the 50 highest. A source sends pause frames for 10% of the time or more; a victim receives them for 30% or more. " +
 				"A port that is both may only pass on what it receives. A source that receives less than 1% of its rate hangs; one that receives more is slow. " +
@@ -94,7 +94,7 @@ func roceCounts() panel {
 	}
 	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
 	paused := "group by (" + perPort + ") (" + devices.rate("rdma_port_pfc_pause_seconds_total") + ")"
-	p := counts("Ports that pause or are paused", "Is there a storm, and is pause measured?", grid,
+	p := counts("Ports", "Is there a storm, and is pause measured?", 3,
 		count{
 			title: "Sources", text: "ports that send pause for 10% of the time or more.", colour: bad,
 			expr: orZero(over("transmit", limitSlowReceiver), paused), of: "count(" + paused + ")",
@@ -108,7 +108,7 @@ func roceCounts() panel {
 			expr: orZero("("+active+") unless on ("+perPort+") "+paused, active), of: "count(" + active + ")",
 		},
 	)
-	p.height = 3
+	p.height = 10
 	return p
 }
 

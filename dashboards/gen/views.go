@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -83,8 +84,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdShades, kinds[i%len(kinds)]))
 		}
 	}
-	if len(p.queries) == 1 {
-		for i, name := range hues(p.queries[0].legend) {
+	named := slices.DeleteFunc(slices.Clone(p.queries), func(q query) bool { return hues(q.legend) == nil })
+	if len(named) == 1 {
+		for i, name := range hues(named[0].legend) {
 			b.OverrideByRegexp("/"+name+"/i", colour(dashboard.FieldColorModeIdFixed, kinds[i]))
 		}
 	}
