@@ -60,17 +60,17 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 // orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
 func (p panel) orNone(text, all string) panel {
 	row := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
-	p.queries[0].expr += " or on () " + withMeaning(row)
+	p.queries[0].expr += fmt.Sprintf(` or on () label_replace(%s, "device", "$$__all", "", "")`, row)
 	return p
 }
 
 // evaluated are the hosts that the rules are evaluated on.
 func (s scope) evaluated() string { return s.of("ALERTS", `alertname="RDMAWatchdog"`) }
 
-// withMeaning adds the name of an alert once more, for its meaning. Alerts without a device have no link to one.
+// withMeaning adds the name of an alert with its reason, for its meaning. Alerts without a device have no link to one.
 func withMeaning(expr string) string {
 	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
-	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.+)")`, expr)
+	return fmt.Sprintf(`label_join(%s, "what", " ", "alertname", "reason")`, expr)
 }
 
 // Addresses of the dashboards of a host and of a fabric, by job and instance.
@@ -83,14 +83,21 @@ const (
 // goes adds the addresses for alerts of the fleet, which has some without a host.
 func (s scope) goes(expr string) string {
 	switch s {
-	case fleet: // Host is a column of its own
-		expr = fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
+	case fleet:
+		expr = withoutHost(expr)
 		return fmt.Sprintf(`label_replace(%s, "way", %q, "job_id", "(.+)")`, goes(expr, toNodeBy), "d/rdma-job?var-workload=$1"+here)
 	case fabrics:
 		return goes(expr, toFabricBy)
+	case host:
+		return withoutHost(expr)
 	default:
 		return expr
 	}
+}
+
+// withoutHost leaves the host out of the place of an alert of a device or GPU: it is a column of its own.
+func withoutHost(expr string) string {
+	return fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
 }
 
 // goes adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither, and
@@ -101,7 +108,7 @@ func goes(expr, to string) string {
 	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)
 }
 
-// symptoms are the meanings of alerts by the symptom that they are on.
+// symptoms are the meanings of alerts by the symptom that they are on, and by symptom and reason.
 var symptoms = bySymptom("../../rules/node/alerts.rules.yml")
 
 // bySymptom reads the alerts of a rule file.
@@ -112,11 +119,11 @@ func bySymptom(path string) (out []word) {
 	}
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
-		alert, symptom := string(m[1]), string(m[2])
-		i := slices.IndexFunc(meanings, func(w word) bool { return w.value == alert })
-		if i >= 0 && !seen[symptom] {
-			seen[symptom] = true
-			out = append(out, word{symptom, meanings[i].text, neutral})
+		for _, w := range meanings {
+			if reason, ok := strings.CutPrefix(w.value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
+				seen[string(m[2])+reason] = true
+				out = append(out, word{strings.TrimSuffix(string(m[2])+" "+reason, " "), w.text, neutral})
+			}
 		}
 	}
 	if len(out) == 0 {
@@ -125,11 +132,18 @@ func bySymptom(path string) (out []word) {
 	return out
 }
 
-// meanings are the first sentences of the runbooks, by alert.
-var meanings = firstSentences("../../docs/runbooks")
+// meanings are the first sentences of the runbooks, by alert, and for alerts with a reason what is wrong and the first
+// action, by both.
+var meanings = readRunbooks("../../docs/runbooks")
 
-// firstSentences reads the line below the title of each runbook.
-func firstSentences(dir string) (out []word) {
+// ofReason is a row of the table of reasons in a runbook.
+var ofReason = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| ([^|]+) \\|$")
+
+// markup is what a cell does not render.
+var markup = regexp.MustCompile("\\[([^\\]]*)\\]\\([^)]*\\)|`")
+
+// readRunbooks reads the line below the title of each runbook, and its reasons.
+func readRunbooks(dir string) (out []word) {
 	names, err := filepath.Glob(filepath.Join(dir, "RDMA*.md"))
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("no runbooks in %s: %v", dir, err))
@@ -141,9 +155,14 @@ func firstSentences(dir string) (out []word) {
 		}
 		title, rest, _ := bytes.Cut(text, []byte("\n"))
 		line, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
-		if !bytes.HasPrefix(line, []byte("#")) {
-			out = append(out,
-				word{string(bytes.TrimPrefix(title, []byte("# "))), strings.TrimSuffix(string(line), "."), neutral})
+		if bytes.HasPrefix(line, []byte("#")) {
+			continue
+		}
+		alert := string(bytes.TrimPrefix(title, []byte("# ")))
+		out = append(out, word{alert + " ", strings.TrimSuffix(string(line), "."), neutral})
+		for _, m := range ofReason.FindAllStringSubmatch(string(text), -1) {
+			meaning := markup.ReplaceAllString(m[2]+". First: "+m[3], "$1")
+			out = append(out, word{alert + " " + m[1], strings.ToUpper(meaning[:1]) + meaning[1:], neutral})
 		}
 	}
 	return out

@@ -151,7 +151,7 @@ func jobFindings() panel {
 		title: "Findings on parts of the job", unit: "none", width: grid, height: 7, view: table, sort: "Severity",
 		noValue: "unknown: no job is chosen, or rules/node are not loaded",
 		text:    "What is wrong with the ports, devices and GPUs that the job uses, and with its hosts, the most severe first, also before its alert fires.",
-		queries: []query{{expr: orNone(goes(found, toNodeBy), "symptom", "none on $1 ports", measured)}},
+		queries: []query{{expr: orNone(`label_join(`+goes(found, toNodeBy)+`, "symptom", " ", "symptom", "reason")`, "symptom", "none on $1 ports", measured)}},
 		columns: []column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 			hostByWay,

@@ -62,7 +62,7 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
-	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
+	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 4, count{
 		title: "Fit for jobs",
 		text:  "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
 		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ")", colour: good,
@@ -77,7 +77,12 @@ func nodeState() []panel {
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
 	alerts := alertTable([]scope{host}, severities, nil, ownHCA, hidden("instance"))
-	alerts.width, alerts.height = 21, 8
+	alerts.width, alerts.height = 20, 8
+	for i, c := range alerts.columns {
+		if c.title == "Where" {
+			alerts.columns[i].width = 136
+		}
+	}
 	alerts = alerts.orNone("no alert: rules are evaluated on this host", host.evaluated())
 	alerts.beside = []way{ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"), ofThisHost("GPUDirect", "gpudirect")}
 	return []panel{
@@ -103,8 +108,8 @@ func nodeState() []panel {
 			}, ownHost...),
 		},
 		{
-			title: "Ports", unit: "none", width: 24, height: 9, view: table, sort: "-Device", noValue: "no RDMA port",
-			text: "The ports now: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
+			title: "Ports", unit: "none", width: 24, height: 9, view: table, sort: "-Of expected", noValue: "no RDMA port",
+			text: "The ports now, those that are down or slow first: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
 			queries: []query{
 				{expr: maxBy(perPort, state)},
 				{expr: about(perPort, "rdma_port_physical_state_id")},
@@ -114,12 +119,15 @@ func nodeState() []panel {
 				{expr: about(perPort+", system, port_id", "rdma_port_neighbour_info")},
 				{expr: about(perPort+", reason", "rdma_port_link_down_reason_info")},
 				{expr: about(perPort+", role", "rdma_port_info")},
+				{expr: "(" + about(perPort, "rdma_port_rate_bytes_per_second") + ") / (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") +
+					") and on (" + perPort + ") " + state + " == 4 or 0 * (" + maxBy(perPort, state) + " != 4)"},
 			},
 			columns: append([]column{
 				ownHCA, portOf,
 				{from: "A", title: "State", words: portStates, width: 105},
 				{from: "C", title: "Rate", unit: "bps", width: 85, missing: "no link"},
 				{from: "D", title: "Expected", unit: "bps", width: 85},
+				{from: "I", title: "Of expected", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}, width: 102},
 				{from: "reason", title: "Down because"},
 				{from: "B", title: "Physical state", words: physicalStates, width: 150},
 				{from: "role", title: "Role", width: 90, missing: "unknown"},
