@@ -60,7 +60,7 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 // orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
 func (p panel) orNone(text, all string) panel {
 	row := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
-	p.queries[0].expr += fmt.Sprintf(` or on () label_replace(%s, "device", "$$__all", "", "")`, row)
+	p.queries[0].expr += " or on () " + row
 	return p
 }
 

@@ -174,10 +174,12 @@ func onFleet(levels ...word) panel {
 	}
 	for i, c := range p.columns {
 		switch c.title {
+		case "Alert":
+			p.columns[i].width = 222
 		case "Meaning":
-			p.columns[i].width = 428
+			p.columns[i].width = 454
 		case "Where":
-			p.columns[i].width = 193
+			p.columns[i].width = 150
 		case "Reason":
 			p.columns[i].width = 89
 		}

@@ -150,7 +150,6 @@ func subnetAlerts() panel {
 	}
 	p.columns[1].words, p.height = noDevice, 8
 	p = p.orNone("no alert on $1 links", swept(fabricOf.of("link:rdma_fabric_port:rate")))
-	p.queries[0].expr = `label_replace(` + p.queries[0].expr + `, "node", "$$__all", "node", "")`
 	p.noValue = "unknown: the last sweep is old, or the rules are not loaded"
 	return p
 }

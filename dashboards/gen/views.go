@@ -125,6 +125,9 @@ var number = view{
 			TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
 			Decimals(0).ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
 			ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
+		if p.width <= 4 { // one below the other
+			b.Orientation(common.VizOrientationHorizontal)
+		}
 		for i, t := range p.steps {
 			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
 		}
