@@ -11,7 +11,8 @@ import (
 )
 
 // TestDegraded: an uplink at a quarter of what both ends support counts although both have no more enabled; one to a
-// host, one at half, and one at its rate do not. Once the last sweep is older than RDMAFabricUnseen allows, the count is
+// host, one at half, and one at its rate do not. Once the last sweep is older than RDMAFabricUnseen allows, the
+// count is
 // unknown.
 func TestDegraded(t *testing.T) {
 	d := load(t)["subnet.json"]
@@ -32,25 +33,27 @@ func TestDegraded(t *testing.T) {
 		"host link below what they set": {"3.125e9", "12.5e9", "4", "host", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := func(metric, labels, value string) string {
-				return metric + `{job="f",instance="x",` + labels + `} ` + value + "x20\n"
+			of := func(name, more, value string) string {
+				return name + `{job="f",instance="x",` + more + `} ` + value + "x20\n"
 			}
-			link := `node_guid="1",port="3"`
+			one := `node_guid="1",port="3"`
 			s := promqltest.LoadedStorage(t, "load 1m\n"+
 				of("rdma_fabric_node_info", `node="leaf",node_guid="1",node_type="switch"`, "1")+
 				of("rdma_fabric_node_info", `node="spine",node_guid="2",node_type="switch"`, "1")+
 				of("rdma_fabric_node_info", `node="host",node_guid="3",node_type="channel_adapter"`, "1")+
-				of("rdma_fabric_link_info", link+`,end="1",node="leaf",neighbour="`+c.neighbour+`",neighbour_port="1",neighbour_guid="`+
-					map[string]string{"spine": "2", "host": "3"}[c.neighbour]+`"`, "1")+
-				of("rdma_fabric_port_rate_bytes_per_second", link, c.rate)+
-				of("rdma_fabric_link_enabled_rate_bytes_per_second", link, c.enabled)+
-				of("rdma_fabric_link_supported_rate_bytes_per_second", link, "12.5e9")+
-				of("rdma_fabric_port_width_lanes", link, c.lanes)+of("rdma_fabric_link_enabled_width_lanes", link, c.lanes)+
-				of("rdma_fabric_link_supported_width_lanes", link, "4")+
+				of("rdma_fabric_link_info",
+					one+`,end="1",node="leaf",neighbour="`+c.neighbour+`",neighbour_port="1",neighbour_guid="`+
+						map[string]string{"spine": "2", "host": "3"}[c.neighbour]+`"`, "1")+
+				of("rdma_fabric_port_rate_bytes_per_second", one, c.rate)+
+				of("rdma_fabric_link_enabled_rate_bytes_per_second", one, c.enabled)+
+				of("rdma_fabric_link_supported_rate_bytes_per_second", one, "12.5e9")+
+				of("rdma_fabric_port_width_lanes", one, c.lanes)+of("rdma_fabric_link_enabled_width_lanes", one, c.lanes)+
+				of("rdma_fabric_link_supported_width_lanes", one, "4")+
 				of("rdma_fabric_links", `a=""`, "1")+of("rdma_fabric_sweep_timestamp_seconds", `a=""`, "0")+
 				of("rdma_fabric_sweep_interval_seconds", `a=""`, "60"))
 			e := promql.NewEngine(promql.EngineOpts{MaxSamples: 1e6, Timeout: time.Minute, EnableAtModifier: true})
-			for at, want := range map[time.Duration]float64{time.Minute: c.want, 11 * time.Minute: c.want, 13 * time.Minute: -1} {
+			for at, want := range map[time.Duration]float64{time.Minute: c.want, 11 * time.Minute: c.want,
+				13 * time.Minute: -1} {
 				q, err := e.NewInstantQuery(t.Context(), s, nil, expr, time.Unix(0, 0).Add(at))
 				if err != nil {
 					t.Fatal(err)

@@ -59,8 +59,8 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 
 // orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
 func (p panel) orNone(text, all string) panel {
-	row := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
-	p.queries[0].expr += " or on () " + row
+	none := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
+	p.queries[0].expr += " or on () " + none
 	return p
 }
 
@@ -85,9 +85,10 @@ func (s scope) goes(expr string) string {
 	switch s {
 	case fleet:
 		expr = withoutHost(expr)
-		return fmt.Sprintf(`label_replace(%s, "way", %q, "job_id", "(.+)")`, goes(expr, toNodeBy), "d/rdma-job?var-workload=$1"+here)
+		return fmt.Sprintf(`label_replace(%s, "way", %q, "job_id", "(.+)")`, withWay(expr, toNodeBy),
+			"d/rdma-job?var-workload=$1"+here)
 	case fabrics:
-		return goes(expr, toFabricBy)
+		return withWay(expr, toFabricBy)
 	case host:
 		return withoutHost(expr)
 	default:
@@ -100,9 +101,10 @@ func withoutHost(expr string) string {
 	return fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
 }
 
-// goes adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither, and
+// withWay adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither,
+// and
 // Grafana 12 leaves a link without an address out.
-func goes(expr, to string) string {
+func withWay(expr, to string) string {
 	expr = fmt.Sprintf(`label_replace(label_join(%s, "way", " ", "job", "instance"), "way", "", "way", " ")`, expr)
 	expr = fmt.Sprintf(`label_replace(%s, "way", %q, "way", "(.+) (.+)")`, expr, to+here)
 	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)

@@ -104,7 +104,8 @@ func fabricLinks() []panel {
 func fabricPauses() []panel {
 	paused := func(title, text, direction string, limits ...step) panel {
 		of := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
-		p := graph(title, text, "percentunit", 8, query{above("0.001", 10, perHost, atMostAll(of)), hostName}, noneAbove(atMostAll(of), "0.001", nonePaused))
+		p := graph(title, text, "percentunit", 8, query{above("0.001", 10, perHost, atMostAll(of)), hostName},
+			noneAbove(atMostAll(of), "0.001", nonePaused))
 		p.height, p.max, p.ways, p.points, p.noValue = 8, share, ofHost, few,
 			"blind: 0 hosts measure pause"
 		p.colours = thresholds("transparent", limits...)

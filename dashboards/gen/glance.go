@@ -34,8 +34,8 @@ const perWorkload = "scheduler, job_id, namespace, pod"
 
 // fabricNow has the alerts below the first three panels of counts: on a phone they begin on the second screen.
 func fabricNow() []panel {
-	counts := fabricCounts()
-	return slices.Concat(counts[:3], []panel{fabricAlerts()}, counts[3:], []panel{places(), failsNext()})
+	tiles := fabricCounts()
+	return slices.Concat(tiles[:3], []panel{fabricAlerts()}, tiles[3:], []panel{places(), failsNext()})
 }
 
 func fabricCounts() []panel {

@@ -53,16 +53,19 @@ func gpuCounts() panel {
 	p := counts("GPUDirect", "Has a GPU lost GPUDirect, does a job stage, and is it measured?", 3,
 		count{
 			title: "Lost", text: "GPUs whose data is staged through host memory although their hardware can do without.", colour: warning,
-			expr: orZero(lostDirect, hosts.of("rdma_gdr_gpu_direct")), of: "count(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_direct")) + ")",
+			expr: orZero(lostDirect, hosts.of("rdma_gdr_gpu_direct")), of: "count(" + maxBy(perGPU,
+				hosts.of("rdma_gdr_gpu_direct")) + ")",
 		},
 		count{
 			title: "Slow", text: "GPUs whose job stages their data or sends it over TCP now.", colour: warning,
-			expr: "count(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport", `state=~"staging|tcp"`)) + ") or 0 * count(" + allGPUs + ")",
-			of:   "(count(" + used + ") or 0 * count(" + allGPUs + "))",
+			expr: "count(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport", `state=~"staging|tcp"`)) + ") or 0 * count(" +
+				allGPUs + ")",
+			of: "(count(" + used + ") or 0 * count(" + allGPUs + "))",
 		},
 		count{
 			title: "Unknown", text: "GPUs whose path is unknown: not measured.", colour: neutral,
-			expr: orZero("("+allGPUs+") unless on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_direct"), allGPUs), of: "count(" + allGPUs + ")",
+			expr: orZero("("+allGPUs+") unless on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_direct"), allGPUs), of: "count(" +
+				allGPUs + ")",
 		},
 	)
 	p.height = 11

@@ -38,10 +38,12 @@ var hostsOfJob = choice{
 
 // Parts that the job used in the time range, the same at each point of a graph.
 var (
-	usedPorts   = "group by (" + perPort + ") (last_over_time(" + hosts.of("rdma_port_job_info", ofJob) + "[$__range] @ end()))"
+	usedPorts = "group by (" + perPort + ") (last_over_time(" + hosts.of("rdma_port_job_info", ofJob) +
+		"[$__range] @ end()))"
 	usedDevices = "group by (" + perDevice + ") (" + usedPorts + ")"
 	usedHosts   = "group by (" + perHost + ") (" + usedPorts + ")"
-	usedGPUs    = "group by (" + perGPU + ") (last_over_time(" + hosts.of("rdma_gpu_job_info", ofJob) + "[$__range] @ end()))"
+	usedGPUs    = "group by (" + perGPU + ") (last_over_time(" + hosts.of("rdma_gpu_job_info", ofJob) +
+		"[$__range] @ end()))"
 )
 
 const ofJob = `job_id="$workload"`
@@ -81,7 +83,8 @@ func jobCounts() []panel {
 	sends := onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="transmit"`)))
 	percent := func(part, all string) string { return "floor(100 * (" + orZero(part, all) + ") / count(" + all + "))" }
 	panels := []panel{
-		counts("With a finding", "Which parts of the job have a critical or warning finding? Unknown where the rules are not loaded.", 8,
+		counts("With a finding",
+			"Which parts of the job have a critical or warning finding? Unknown where the rules are not loaded.", 8,
 			count{
 				title: "Hosts", text: "with a finding on a part that the job uses, or on the host.",
 				expr: orZero(hit(perHost, ports, cards, gpus, all), watched(usedHosts)), colour: warning,
@@ -100,21 +103,24 @@ func jobCounts() []panel {
 		),
 		counts("Ports of the job", "Does each port of the job have its link?", 8,
 			count{
-				title: "Down", text: "not ACTIVE.", expr: orZero("("+state+") != 4", state), colour: bad, of: "count(" + state + ")",
+				title: "Down", text: "not ACTIVE.", expr: orZero("("+state+") != 4", state), colour: bad, of: "count(" + state +
+					")",
 			},
 			count{
 				title: "Slow", text: "below the expected rate.", colour: warning,
 				expr: orZero(onPorts(shortRates), onPorts(expected)), of: "count(" + onPorts(expected) + ")",
 			},
 			count{
-				title: "Pausing", text: "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives.", colour: warning,
+				title: "Pausing",
+				text:  "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives.", colour: warning,
 				expr: orZero(fmt.Sprintf("(%s) > %v", sends, limitSlowReceiver), sends),
 			},
 		),
 		counts("Pace and cover", "In percent; grey: not all.", 8,
 			count{
-				title: "Slowest port", text: "throughput of the slowest port as a share of the median; unknown while the median is below 1 Gb/s.",
-				expr: "100 * min(" + shareOfJob + ")",
+				title: "Slowest port",
+				text:  "throughput of the slowest port as a share of the median; unknown while the median is below 1 Gb/s.",
+				expr:  "100 * min(" + shareOfJob + ")",
 			},
 			count{
 				title: "Up", text: "hosts of the job whose exporter answers.", share: true,
@@ -122,7 +128,8 @@ func jobCounts() []panel {
 				expr: percent(usedHosts+" and on ("+perHost+") "+hosts.of("up")+" == 1", usedHosts),
 			},
 			count{
-				title: "Pause", text: "ports of the job that measure pause (PFC), or on InfiniBand transmit wait.", share: true, of: "count(" + usedPorts + ")",
+				title: "Pause", text: "ports of the job that measure pause (PFC), or on InfiniBand transmit wait.", share: true,
+				of: "count(" + usedPorts + ")",
 				expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.rate("rdma_port_pfc_pause_seconds_total")+" or "+
 					hosts.rate("rdma_port_transmit_wait_ticks_total")+")", usedPorts),
 			},
@@ -151,7 +158,8 @@ func jobFindings() panel {
 		title: "Findings on parts of the job", unit: "none", width: grid, height: 7, view: table, sort: "Severity",
 		noValue: "unknown: no job is chosen, or rules/node are not loaded",
 		text:    "What is wrong with the ports, devices and GPUs that the job uses, and with its hosts, the most severe first, also before its alert fires.",
-		queries: []query{{expr: orNone(`label_join(`+goes(found, toNodeBy)+`, "symptom", " ", "symptom", "reason")`, "symptom", "none on $1 ports", measured)}},
+		queries: []query{{expr: orNone(`label_join(`+withWay(found, toNodeBy)+`, "symptom", " ", "symptom", "reason")`,
+			"symptom", "none on $1 ports", measured)}},
 		columns: []column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 			hostByWay,
@@ -173,7 +181,8 @@ func jobPorts() panel {
 		ports, cards = append(ports, s.value+" * ("+p+") ^ 0"), append(cards, s.value+" * ("+c+") ^ 0")
 	}
 	onCard := usedPorts + " * on (" + perDevice + ") group_left () " + maxBy(perDevice, strings.Join(cards, " or "))
-	rank := maxBy(perPort, labelled("by", "port", maxBy(perPort, strings.Join(ports, " or ")))+" or "+labelled("by", "device", onCard)+
+	rank := maxBy(perPort, labelled("by", "port", maxBy(perPort, strings.Join(ports, " or ")))+" or "+labelled("by",
+		"device", onCard)+
 		" or 0 * "+usedPorts)
 	worst := top(400, rank)
 	of := func(expr string) string { return maxBy(perPort, expr) + " and on (" + perPort + ") " + worst }
@@ -193,17 +202,20 @@ func jobPorts() panel {
 			{expr: "8 * (" + of(hosts.of("rdma_port_expected_rate_bytes_per_second")) + ")"},
 			{expr: paused("transmit")},
 			{expr: paused("receive")},
-			{expr: "round(" + sumBy(perPort, hosts.risen(metricsOf(jobErrorCounters)...)) + ") and on (" + perPort + ") " + worst},
+			{expr: "round(" + sumBy(perPort, hosts.risen(metricsOf(jobErrorCounters)...)) + ") and on (" + perPort + ") " +
+				worst},
 			{expr: "round(" + sumBy(perPort, hosts.risen(retransmissions...)) + ") and on (" + perPort + ") " + worst},
 		},
 		columns: []column{
 			{from: "A", title: "Finding", words: findings, width: 80},
 			instance, hca, portOf,
 			{from: "B", title: "State", words: portStates, width: 105},
-			{from: "C", title: "Of median", unit: "percentunit", colours: []step{{0, warning}, {0.7, "transparent"}}, width: 100},
+			{from: "C", title: "Of median", unit: "percentunit", colours: []step{{0, warning}, {0.7, "transparent"}},
+				width: 100},
 			{from: "D", title: "Rate", unit: "bps", width: 85, missing: "no link"},
 			{from: "E", title: "Expected", unit: "bps", width: 90},
-			{from: "F", title: "Sends pause", unit: "percentunit", colours: []step{{limitSlowReceiver, warning}, {limitStormSource, bad}}, width: 110},
+			{from: "F", title: "Sends pause", unit: "percentunit", colours: []step{{limitSlowReceiver, warning},
+				{limitStormSource, bad}}, width: 110},
 			{from: "G", title: "Receives pause", unit: "percentunit", colours: []step{{limitPaused, warning}}, width: 150},
 			{from: "H", title: "Errors", unit: whole, width: 80},
 			{from: "I", title: "Retries", unit: whole, width: 90},
@@ -227,8 +239,9 @@ func metricsOf(all []counter) (out []string) {
 
 // jobPace draws the slowest ports against the median.
 func jobPace() panel {
-	p := graph("Slowest ports against the median", "Throughput of the ports of the job in both directions: the five slowest over the time range, and the median. One far below the others holds up each collective; "+
-		"all at zero: the job computes, waits or has ended.", "bps", 12,
+	p := graph("Slowest ports against the median",
+		"Throughput of the ports of the job in both directions: the five slowest over the time range, and the median. One far below the others holds up each collective; "+
+			"all at zero: the job computes, waits or has ended.", "bps", 12,
 		query{"8 * (" + lowest(5, perPort, throughput) + ")", portName},
 		query{"8 * quantile(0.5, " + throughput + ")", "median"}).or("unknown: the job has no port in this time range")
 	p.ways, p.states = ofHost, []word{{"median", "", good}}
@@ -238,15 +251,19 @@ func jobPace() panel {
 // jobPauses draws the pauses of the ports of the job.
 func jobPauses() panel {
 	of := func(direction string) string {
-		return onPorts(atMostAll(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))))
+		return onPorts(atMostAll(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total",
+			`direction="`+direction+`"`))))
 	}
-	p := graph("Time paused", "Share of the time in which a port of the job was paused (PFC), the five highest of each direction above 0.1%. Sending: this host does not drain what it receives. Receiving: another one does not. "+
-		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
+	p := graph("Time paused",
+		"Share of the time in which a port of the job was paused (PFC), the five highest of each direction above 0.1%. Sending: this host does not drain what it receives. Receiving: another one does not. "+
+			"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
 		query{above("0.001", 5, perPort, of("transmit")), "sends " + portName},
 		query{above("0.001", 5, perPort, of("receive")), "receives " + portName},
-		noneAbove(onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total"))), "0.001", "none of {{of}} ports above 0.1%")).
+		noneAbove(onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total"))), "0.001",
+			"none of {{of}} ports above 0.1%")).
 		or("blind: 0 ports of the job measure pause (PFC)")
-	p.max, p.ways, p.colours = share, ofHost, thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
+	p.max, p.ways, p.colours = share, ofHost, thresholds("transparent", step{limitSlowReceiver, warning},
+		step{limitStormSource, bad})
 	return p
 }
 
@@ -254,7 +271,8 @@ func jobPauses() panel {
 // number of series as of.
 func noneAbove(expr, least, legend string) query {
 	return query{
-		fmt.Sprintf(`clamp_max(0 * count_values("of", count(%s)), 0) unless on () ((%s) > %s)`, expr, overRange(expr), least), legend,
+		fmt.Sprintf(`clamp_max(0 * count_values("of", count(%s)), 0) unless on () ((%s) > %s)`, expr, overRange(expr),
+			least), legend,
 	}
 }
 
@@ -271,15 +289,20 @@ func jobErrors() []panel {
 		p.ways, p.points = ofHost, few
 		return p
 	}
-	retried := onPorts(perMillion(perPort, hosts.sumOf(perPort, retransmissions...), hosts.rate("rdma_port_transmit_packets_total")))
-	retries := graph("Retries", "Events that made a port of the job retransmit, for each million packets sent; the ten highest. The line is the limit of RDMARetransmissions.", "ppm", 8,
+	retried := onPorts(perMillion(perPort, hosts.sumOf(perPort, retransmissions...),
+		hosts.rate("rdma_port_transmit_packets_total")))
+	retries := graph("Retries",
+		"Events that made a port of the job retransmit, for each million packets sent; the ten highest. The line is the limit of RDMARetransmissions.", "ppm", 8,
 		query{highest(10, perPort, retried), portName}).
 		or("0 ports of the job send 1000 packets/s, or none counts retransmissions")
-	retries.ways, retries.points, retries.colours = ofHost, few, thresholds("transparent", step{limitRetransmissions, warning})
+	retries.ways, retries.points, retries.colours = ofHost, few, thresholds("transparent", step{limitRetransmissions,
+		warning})
 	return []panel{
-		rising("Link errors", "Errors that a port of the job counted between two points of the graph: cable, transceiver or the other end.",
+		rising("Link errors",
+			"Errors that a port of the job counted between two points of the graph: cable, transceiver or the other end.",
 			slices.Concat(linkCounters, netdevCounters)...),
-		rising("Failed requests", "Requests that a queue pair gave up or refused between two points of the graph. Each breaks a connection, and most often the job.",
+		rising("Failed requests",
+			"Requests that a queue pair gave up or refused between two points of the graph. Each breaks a connection, and most often the job.",
 			requestCounters...),
 		retries,
 	}
@@ -291,7 +314,8 @@ func jobGPUs() panel {
 	state := func(rank, states string) string {
 		return rank + " * " + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport", `state=~"`+states+`"`))
 	}
-	known := "(" + state("3", "staging|tcp") + " or " + state("2", "unknown") + " or " + state("1", "gdr|host_only") + ") * on (" + perGPU +
+	known := "(" + state("3", "staging|tcp") + " or " + state("2", "unknown") + " or " + state("1", "gdr|host_only") +
+		") * on (" + perGPU +
 		") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))
 	return panel{
 		title: "GPUs of the job", unit: "none", width: 14, height: 9, view: table, sort: "Transport",
@@ -312,8 +336,10 @@ func jobGPUs() panel {
 
 // jobSettings counts the hosts of the job by settings of NCCL that differ from what is wanted, and by versions.
 func jobSettings() panel {
-	wanted := "count by (setting, value) (" + maxBy(perHost+", setting, value", hosts.of("rdma_job_setting_info", `workload=~".+/$workload"`)) + ")"
-	version := "count by (value) (" + maxBy(perHost+", value", `label_replace(`+hosts.of("rdma_gdr_gpu_transport_info", `workload=~".+/$workload"`, `nccl_version!=""`)+
+	wanted := "count by (setting, value) (" + maxBy(perHost+", setting, value", hosts.of("rdma_job_setting_info",
+		`workload=~".+/$workload"`)) + ")"
+	version := "count by (value) (" + maxBy(perHost+", value", `label_replace(`+hosts.of("rdma_gdr_gpu_transport_info",
+		`workload=~".+/$workload"`, `nccl_version!=""`)+
 		`, "value", "$1", "nccl_version", "(.*)")`) + ")"
 	return panel{
 		title: "NCCL settings and versions", unit: "none", width: 10, height: 9, view: table, sort: "-Hosts",

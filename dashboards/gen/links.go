@@ -104,7 +104,8 @@ var (
 	ofSwitch = []way{toSwitch(sameJob, "${fabric}", "${__field.labels.node}")}
 )
 
-// toRunbook is a link to the runbook as served by an exporter that answers: that of the alert may be gone, and alerts of
+// toRunbook is a link to the runbook as served by an exporter that answers: that of the alert may be gone, and
+// alerts of
 // a cluster have none. rdma_exporter dashboards --runbook-url replaces the address.
 var toRunbook = way{"Runbook of " + cell, "http://${books}/runbooks/" + cell}
 

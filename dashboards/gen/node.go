@@ -84,7 +84,8 @@ func nodeState() []panel {
 		}
 	}
 	alerts = alerts.orNone("no alert: rules are evaluated on this host", host.evaluated())
-	alerts.beside = []way{ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"), ofThisHost("GPUDirect", "gpudirect")}
+	alerts.beside = []way{ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"),
+		ofThisHost("GPUDirect", "gpudirect")}
 	return []panel{
 		counted,
 		alerts,
@@ -147,7 +148,8 @@ func jobsOfHost() panel {
 		return countBy("cluster, job, "+perWorkload, maxBy(labels+", "+perWorkload, host.of(metric)))
 	}
 	ports, gpus := of(perPort, "rdma_port_job_info"), of(perGPU, "rdma_gpu_job_info")
-	hit := countBy("cluster, job, "+perWorkload, maxBy(perPort+", "+perWorkload, host.of("rdma_port_job_info"))+" and on ("+perPort+") "+
+	hit := countBy("cluster, job, "+perWorkload, maxBy(perPort+", "+perWorkload,
+		host.of("rdma_port_job_info"))+" and on ("+perPort+") "+
 		host.of("rdma:placed", `severity=~"critical|warning"`, `port!=""`))
 	return panel{
 		title: "Jobs on this host", unit: "none", width: 24, height: 5, view: table, sort: "With a finding", rows: "B",

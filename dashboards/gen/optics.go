@@ -106,11 +106,15 @@ func darkLanes() panel {
 
 // opticsCounts has the faults with the number of transceivers and lanes that are measured.
 func opticsCounts() panel {
-	lanes := "group by (" + perLane + ", direction) (" + labelled("direction", "receive", devices.of("rdma_transceiver_receive_power_dbm")) +
-		" or " + labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")) + ") and on (" + perPort + ") " +
+	lanes := "group by (" + perLane + ", direction) (" + labelled("direction", "receive",
+		devices.of("rdma_transceiver_receive_power_dbm")) +
+		" or " + labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")) + ") and on (" +
+		perPort + ") " +
 		devices.of("rdma_port_state_id") + " == 4"
-	dark := fmt.Sprintf("(%s <= %d or %s <= %d) and on (%s) %s == 4", labelled("direction", "receive", devices.of("rdma_transceiver_receive_power_dbm")), limitLaneDark,
-		labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")), limitLaneDark, perPort, devices.of("rdma_port_state_id"))
+	dark := fmt.Sprintf("(%s <= %d or %s <= %d) and on (%s) %s == 4", labelled("direction", "receive",
+		devices.of("rdma_transceiver_receive_power_dbm")), limitLaneDark,
+		labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")), limitLaneDark, perPort,
+		devices.of("rdma_port_state_id"))
 	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
 	read := maxBy(perPort, devices.of("rdma_transceiver_temperature_celsius")) + " or " +
 		maxBy(perPort, devices.of("rdma_transceiver_info", `media="passive_copper"`))
@@ -134,7 +138,8 @@ func opticsCounts() panel {
 
 // opticsFaults are what fails now, before what fails next.
 func opticsFaults() []panel {
-	alerts := alertTable([]scope{hosts + `,alertname=~"RDMATransceiver.+|RDMALinkErrors|RDMALinkWearing"`}, severities, []column{instance},
+	alerts := alertTable([]scope{hosts + `,alertname=~"RDMATransceiver.+|RDMALinkErrors|RDMALinkWearing"`}, severities,
+		[]column{instance},
 		hca)
 	alerts.height = 7
 	for i, c := range alerts.columns {

@@ -41,7 +41,7 @@ var (
 		from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)},
 	}
 	portOf = column{from: "port", title: "Port", width: 50}
-	// Of rows that may have no host: goes adds the addresses.
+	// Of rows that may have no host: withWay adds the addresses.
 	hostByWay = column{from: "host", title: "Host", width: 220, ways: []way{
 		{"Dashboard of " + cell, "${__data.fields.Way}"}, {"Findings on the page of " + cell, "${__data.fields.Page}"},
 	}}

@@ -67,11 +67,18 @@ func between(since time.Time) string {
 		line(name, link, value)
 	}
 	line("rdma_port_job_info", link+ofJob, 1)
+	for i := 1; i <= 20; i++ { // more than the idle ports of other machines
+		other := fmt.Sprintf("device=\"mlx5_%d\",port=\"1\"", i)
+		line("rdma_port_job_info", other+ofJob, 1)
+		line("rdma_port_transmit_bytes_total", other, n*1e9)
+		line("rdma_port_receive_bytes_total", other, n*1e9)
+	}
 	line("rdma_gpu_job_info", gpu+ofJob, 1)
 	line("rdma_port_pfc_pause_seconds_total", stalls, n/4)
 	line("rdma_port_pfc_pause_seconds_total", strings.Replace(stalls, "transmit", "receive", 1), n/4)
 	line("rdma_gdr_gpu_transport", gpu+`,state="staging"`, 1)
-	line("rdma_gdr_gpu_transport_info", gpu+`,workload="slurm/48121",nccl_version="2.27.3",command="python3",reason="tcp"`, 1)
+	line("rdma_gdr_gpu_transport_info",
+		gpu+`,workload="slurm/48121",nccl_version="2.27.3",command="python3",reason="tcp"`, 1)
 	line("rdma_job_setting_info", `workload="slurm/48121",setting="nccl_ib_disable",value="1"`, 1)
 	line("rdma:job_fault", link+`,scheduler="slurm",job_id="48121"`, 1)
 	line("rdma:job_symptom", link+`,symptom="port_down",severity="critical"`, 1)

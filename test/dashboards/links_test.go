@@ -103,7 +103,8 @@ func (p prometheus) land(d landing, chosen map[string]string) string {
 		if v.Name == "datasource" {
 			continue
 		}
-		options := p.options(strings.NewReplacer(append(slices.Clone(vars), "$__range", "1h")...).Replace(v.Definition), v.Regex)
+		known := strings.NewReplacer(append(slices.Clone(vars), "$__range", "1h")...)
+		options := p.options(known.Replace(v.Definition), v.Regex)
 		value, set := chosen[v.Name]
 		switch {
 		case set && !slices.Contains(options, value):
