@@ -124,7 +124,7 @@ func bySymptom(path string) (out []word) {
 		for _, w := range meanings {
 			if reason, ok := strings.CutPrefix(w.value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
 				seen[string(m[2])+reason] = true
-				out = append(out, word{strings.TrimSuffix(string(m[2])+" "+reason, " "), w.text, neutral})
+				out = append(out, word{string(m[2]) + " " + reason, w.text, neutral})
 			}
 		}
 	}
