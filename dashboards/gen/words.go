@@ -29,7 +29,8 @@ type word struct{ value, text, colour string }
 // unknown is the word of orUnknown.
 var unknown = word{"-1", "unknown", neutral}
 
-// mappings returns the mappings of words. One whose value ends with a blank stands for all values of that first word that
+// mappings returns the mappings of words. One whose value ends with a blank stands for all values of that first word
+// that
 // have none of their own.
 func mappings(words ...word) []dashboard.ValueMapping {
 	var rest []dashboard.ValueMapping
