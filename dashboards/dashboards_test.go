@@ -11,10 +11,11 @@ import (
 )
 
 type dashboard struct {
-	UID           string  `json:"uid"`
-	Title         string  `json:"title"`
-	Description   string  `json:"description"`
-	ID            *int    `json:"id"`
+	UID           string `json:"uid"`
+	Title         string `json:"title"`
+	Description   string `json:"description"`
+	ID            *int   `json:"id"`
+	Tags          []string
 	SchemaVersion int     `json:"schemaVersion"`
 	Panels        []panel `json:"panels"`
 	Templating    struct {
@@ -34,6 +35,8 @@ type dashboard struct {
 type link struct {
 	Title, Type, URL string
 	Tags             []string
+
+	AsDropdown, IncludeVars bool
 }
 
 type panel struct {
@@ -131,7 +134,8 @@ type variable struct {
 
 // uids are those that links from elsewhere, and from an Alertmanager's templates, go to: they do not change.
 var uids = map[string]string{
-	"fabric.json": "rdma-fabric", "node.json": "rdma-node", "roce.json": "rdma-roce", "optics.json": "rdma-optics",
+	"fabric.json": "rdma-fabric", "node.json": "rdma-node", "job.json": "rdma-job",
+	"roce.json": "rdma-roce", "optics.json": "rdma-optics",
 	"gpudirect.json": "rdma-gpudirect", "subnet.json": "rdma-subnet",
 }
 
@@ -337,12 +341,12 @@ func TestColoursHaveWords(t *testing.T) {
 }
 
 // builtIn are variables of Grafana itself.
-var builtIn = regexp.MustCompile(`^__(rate_interval|range|url_time_range|all|field\.labels\.\w+|data\.fields\.\w+|value\.raw)$|^1$`)
+var builtIn = regexp.MustCompile(`^__(rate_interval|range|url_time_range|all|field\.labels\.\w+|data\.fields\.\w+|value\.raw|from|to)$|^[12]$`)
 
 // kinds are the variables: a name stands for one kind of target, one or several of it.
 var kinds = map[string]*struct{ one bool }{
 	"datasource": {}, "cluster": {}, "job": {}, "hosts": {}, "host": {one: true}, "device": {}, "fabric_job": {},
-	"fabric": {one: true}, "switch": {},
+	"fabric": {one: true}, "switch": {}, "workload": {one: true}, "books": {one: true},
 }
 
 // TestVariables: each that is used exists, and each that there is can be chosen where there is no such label.

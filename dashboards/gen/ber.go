@@ -59,7 +59,7 @@ func worstBER(s scope) panel {
 			{from: "end", title: "End", width: 90},
 			ofLimit, berNow,
 			{from: "C", title: "Limit", unit: scientific, width: 80},
-			{from: "mode", title: "FEC", width: 145, missing: "unknown"},
+			{from: "mode", title: "FEC", width: 136, missing: "unknown"},
 			hidden("D"), cluster, job,
 		},
 	}

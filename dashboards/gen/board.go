@@ -27,7 +27,7 @@ type row struct {
 // grid is the width of a dashboard.
 const grid = 24
 
-func (b board) build(all []board) (dashboard.Dashboard, error) {
+func (b board) build() (dashboard.Dashboard, error) {
 	d, err := dashboard.NewDashboardBuilder(b.title).
 		Uid("rdma-"+b.name).Description(b.text).Tags([]string{"rdma"}).Timezone("browser").Editable().
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).Time(b.from, "now").Refresh(b.refresh).
@@ -36,7 +36,7 @@ func (b board) build(all []board) (dashboard.Dashboard, error) {
 		return d, err
 	}
 	d.SchemaVersion = 39 // Grafana 10.4; later ones migrate it
-	d.Links = b.header(all)
+	d.Links = header()
 	d.Templating.List = variables(b.choices)
 	d.Annotations.List = []dashboard.AnnotationQuery{marks(b.events)}
 	d.Panels, err = b.layout()

@@ -10,11 +10,11 @@ import (
 // what differs, in a screen and a half; details are collapsed. No panel has a line for each port.
 func fabricBoard() board {
 	return board{
-		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
+		name: "fabric", title: "Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
 		text:    "Is anything wrong with the RDMA fabric now, and do jobs move data?",
-		choices: []choice{clusters, jobs, allHosts, anyFabricJobs},
+		choices: []choice{clusters, jobs, allHosts, anyFabricJobs, books},
 		rows: []row{
-			{"Now", slices.Concat(fabricCounts(), []panel{fabricAlerts(), places(), failsNext()}), false},
+			{"Now", fabricNow(), false},
 			{"Jobs, settings, hosts, pause", slices.Concat([]panel{jobsHit(), drift(), fitOverTime()}, fabricPauses()), false},
 			{"Info alerts", []panel{infoAlerts()}, true},
 			{"Links", fabricLinks(), true},
@@ -104,9 +104,10 @@ func fabricLinks() []panel {
 func fabricPauses() []panel {
 	paused := func(title, text, direction string, limits ...step) panel {
 		of := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
-		p := graph(title, text, "percentunit", 8, query{above("0.001", 10, perHost, atMostAll(of)), hostName})
+		p := graph(title, text, "percentunit", 8, query{above("0.001", 10, perHost, atMostAll(of)), hostName},
+			noneAbove(atMostAll(of), "0.001", nonePaused))
 		p.height, p.max, p.ways, p.points, p.noValue = 8, share, ofHost, few,
-			"none above 0.1% of the time range, or no PFC durations from these drivers"
+			"blind: 0 hosts measure pause"
 		p.colours = thresholds("transparent", limits...)
 		return p
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -31,9 +32,15 @@ var (
 // perWorkload are the labels of a job, beside those of its scrape.
 const perWorkload = "scheduler, job_id, namespace, pod"
 
+// fabricNow has the alerts below the first three panels of counts: on a phone they begin on the second screen.
+func fabricNow() []panel {
+	tiles := fabricCounts()
+	return slices.Concat(tiles[:3], []panel{fabricAlerts()}, tiles[3:], []panel{places(), failsNext()})
+}
+
 func fabricCounts() []panel {
 	alerts := func(severity string) string {
-		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
+		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.evaluated())
 	}
 	ports := maxBy(perPort, hosts.of("rdma_port_state_id"))
 	active := ports + " == 4"
@@ -71,6 +78,29 @@ func fabricCounts() []panel {
 			count{
 				title: "Info", text: "no action is urgent.",
 				expr: alerts("info"), colour: "text", ways: []way{toPanel("Alerts of severity info")},
+			},
+		),
+		counts("Measured", "What do the other numbers rest on? In percent; grey: not all.", 8,
+			count{
+				title: "Hosts", text: "exporters that answer.", share: true, of: "count(" + hosts.of("up") + ")",
+				expr: measured(hosts.of("up")+" == 1", hosts.of("up")), ways: []way{toPanel("Targets that do not answer")},
+			},
+			count{
+				title: "Pause",
+				text:  "ACTIVE ports with pause durations (PFC), or on InfiniBand with transmit wait.",
+				share: true, of: "count(" + active + ")",
+				expr: measured(active+" and on ("+perPort+") (group by ("+perPort+") ("+
+					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or group by ("+perPort+") ("+
+					hosts.rate("rdma_port_transmit_wait_ticks_total")+"))", active),
+				ways: []way{toBoard("RoCE congestion", "roce")},
+			},
+			count{
+				title: "Optics", text: "ACTIVE ports with a transceiver that reports its temperature, or a copper cable.", share: true,
+				of: "count(" + active + ")",
+				expr: measured(active+" and on ("+perPort+") ("+
+					maxBy(perPort, hosts.of("port:rdma_transceiver_temperature:celsius"))+
+					" or "+maxBy(perPort, hosts.of("rdma_transceiver_info", `media="passive_copper"`))+")", active),
+				ways: []way{toBoard("Optics", "optics")},
 			},
 		),
 		counts("Ports and GPUDirect", "What does not work as it did or should?", 8,
@@ -129,29 +159,6 @@ func fabricCounts() []panel {
 				ways: []way{toPanel("Rollouts")},
 			},
 		),
-		counts("Measured", "What do the other numbers rest on? In percent; grey: not all.", 8,
-			count{
-				title: "Hosts", text: "exporters that answer.", share: true, of: "count(" + hosts.of("up") + ")",
-				expr: measured(hosts.of("up")+" == 1", hosts.of("up")), ways: []way{toPanel("Targets that do not answer")},
-			},
-			count{
-				title: "Pause",
-				text:  "ACTIVE ports with pause durations (PFC), or on InfiniBand with transmit wait.",
-				share: true, of: "count(" + active + ")",
-				expr: measured(active+" and on ("+perPort+") (group by ("+perPort+") ("+
-					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or group by ("+perPort+") ("+
-					hosts.rate("rdma_port_transmit_wait_ticks_total")+"))", active),
-				ways: []way{toBoard("RoCE congestion", "roce")},
-			},
-			count{
-				title: "Optics", text: "ACTIVE ports with a transceiver that reports its temperature, or a copper cable.", share: true,
-				of: "count(" + active + ")",
-				expr: measured(active+" and on ("+perPort+") ("+
-					maxBy(perPort, hosts.of("port:rdma_transceiver_temperature:celsius"))+
-					" or "+maxBy(perPort, hosts.of("rdma_transceiver_info", `media="passive_copper"`))+")", active),
-				ways: []way{toBoard("Optics", "optics")},
-			},
-		),
 	}
 	for i := range panels {
 		panels[i].height = 3
@@ -161,18 +168,18 @@ func fabricCounts() []panel {
 
 // onFleet are alerts of hosts, and of fabrics.
 func onFleet(levels ...word) panel {
-	at := instance
-	at.width, at.ways = 190, []way{toNode(jobCell, targetCell, ""), toSwitch(jobCell, targetCell, ""), toPage(targetCell)}
-	p := alertTable([]scope{fleet, fabrics}, levels, targetCell, []column{at}, hidden("device"))
+	p := alertTable([]scope{fleet, fabrics}, levels, []column{hostByWay}, hidden("device"), byWay...)
 	for i := range p.queries { // an alert of several hosts is named by its place
 		p.queries[i].expr = labelledBy("host", "where", p.queries[i].expr)
 	}
 	for i, c := range p.columns {
 		switch c.title {
+		case "Alert":
+			p.columns[i].width = 222
 		case "Meaning":
-			p.columns[i].width = 460
+			p.columns[i].width = 454
 		case "Where":
-			p.columns[i].width = 193
+			p.columns[i].width = 150
 		case "Reason":
 			p.columns[i].width = 89
 		}
@@ -182,15 +189,16 @@ func onFleet(levels ...word) panel {
 
 func fabricAlerts() panel {
 	p := onFleet(severities[0], severities[1])
-	p.height, p.noValue = 8, "no critical or warning alert"
-	p.text = "Critical and warning, firing or pending, one row for each cause; without rules the counts above are unknown. The name links to the runbook, the host to its dashboard and to the exporter's page, which has figures, command and action."
+	p.height = 8
+	p = p.orNone("no critical or warning alert on $1 hosts", hosts.evaluated())
+	p.text = "Critical and warning, firing or pending, one row for each cause. The name links to the runbook, the host to its dashboard and to the exporter's page, which has figures, command and action."
 	return p
 }
 
 func infoAlerts() panel {
 	p := onFleet(severities[2])
-	p.title, p.text, p.noValue = "Alerts of severity info", "Alerts of severity info, firing or pending.", "none"
-	return p
+	p.title, p.text = "Alerts of severity info", "Alerts of severity info, firing or pending."
+	return p.orNone("no alert of severity info on $1 hosts", hosts.evaluated())
 }
 
 // places is the worst state of the ports of each leaf and rail.
@@ -260,7 +268,7 @@ func failsNext() panel {
 		columns: []column{
 			instance, hca, portOf,
 			{from: "B", title: "Value", unit: "none", width: 70},
-			{from: "why", title: "Why", width: 230},
+			{from: "why", title: "Why", width: 202},
 			{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {1, warning}}, width: 90},
 			cluster, job,
 		},
@@ -273,7 +281,7 @@ func jobsHit() panel {
 	fault := hosts.of("rdma:job_fault")
 	named := func(labels, expr string) string {
 		joined := `label_join(` + expr + `, "workload", " ", "scheduler", "job_id")`
-		return maxBy("cluster, job, workload"+labels, labelledBy("workload", "pod", joined))
+		return maxBy("cluster, job, job_id, workload"+labels, labelledBy("workload", "pod", joined))
 	}
 	worst := "topk by (" + part + ") (1, 3 * " + hosts.of("rdma:job_symptom", `severity="critical"`) + " ^ 0 or 2 * " +
 		hosts.of("rdma:job_symptom", `severity="warning"`) + " ^ 0)"
@@ -288,13 +296,14 @@ func jobsHit() panel {
 				" and on (cluster, job, "+perWorkload+") "+fault))},
 		},
 		columns: []column{
-			{from: "workload", title: "Workload", width: 150},
+			{from: "workload", title: "Workload", width: 105, ways: []way{toJob(jobCell, "${__data.fields.ID}")}},
 			instance,
-			{from: "symptom", title: "Worst finding", width: 140},
+			{from: "symptom", title: "Worst finding", words: symptoms, width: 142},
 			{from: "A", title: "Severity", words: severities, width: 76},
-			{from: "B", title: "Hosts", width: 60},
+			{from: "B", title: "Hosts", width: 58},
 			{from: "C", title: "Slowest port", unit: "percentunit", width: 112},
 			cluster, job,
+			{from: "job_id", title: "ID", width: 90},
 		},
 	}
 }

@@ -3,13 +3,13 @@ package main
 // gpudirect has for each GPU whether NICs reach its memory, and what the jobs on it use.
 func gpudirect() board {
 	return board{
-		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m",
+		name: "gpudirect", title: "GPUDirect", from: "now-3h", refresh: "1m",
 		events: hosts.began("critical|warning",
 			`alertname=~"RDMAGPU.+|RDMAHostMisconfigured"`),
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuObstacles(), gpuGIDs(), gpuHidden()}, false},
+			{"GPUs and jobs", []panel{gpuCounts(), verdicts(hosts, 11, "-Sends", instance, hca).wide(21), gpuJobs(), portWorkloads(), gpuReasons(), gpuMechanisms(), gpuObstacles(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
 			{"Settings", []panel{gpuSettings(), unlike(), toChange()}, false},
@@ -45,6 +45,31 @@ func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 			uuid, hidden("C"), cluster, job,
 		},
 	}
+}
+
+// gpuCounts is the verdict for all chosen GPUs.
+func gpuCounts() panel {
+	used := maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport"))
+	p := counts("GPUDirect", "Has a GPU lost GPUDirect, does a job stage, and is it measured?", 3,
+		count{
+			title: "Lost", text: "GPUs whose data is staged through host memory although their hardware can do without.", colour: warning,
+			expr: orZero(lostDirect, hosts.of("rdma_gdr_gpu_direct")), of: "count(" + maxBy(perGPU,
+				hosts.of("rdma_gdr_gpu_direct")) + ")",
+		},
+		count{
+			title: "Slow", text: "GPUs whose job stages their data or sends it over TCP now.", colour: warning,
+			expr: "count(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport", `state=~"staging|tcp"`)) + ") or 0 * count(" +
+				allGPUs + ")",
+			of: "(count(" + used + ") or 0 * count(" + allGPUs + "))",
+		},
+		count{
+			title: "Unknown", text: "GPUs whose path is unknown: not measured.", colour: neutral,
+			expr: orZero("("+allGPUs+") unless on ("+perGPU+") "+hosts.of("rdma_gdr_gpu_direct"), allGPUs), of: "count(" +
+				allGPUs + ")",
+		},
+	)
+	p.height = 11
+	return p
 }
 
 func gpuReasons() panel {
@@ -175,7 +200,7 @@ func gpuJobs() panel {
 		queries: []query{{expr: "(" + rank + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about,
 			hosts.of("rdma_gdr_gpu_transport_info"))}},
 		columns: []column{
-			{from: "A", title: "Transport", words: []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}, width: 90},
+			{from: "A", title: "Transport", words: transports, width: 90},
 			instance, gpu, hidden("UUID"),
 			{from: "workload", title: "Workload"},
 			{from: "state", title: "State", width: 90},
@@ -204,7 +229,7 @@ func portWorkloads() panel {
 			{from: "A", title: "State", words: portStates, width: 110},
 			instance, hca, portOf,
 			{from: "scheduler", title: "Scheduler", width: 110},
-			{from: "job_id", title: "Job or UID", width: 285},
+			{from: "job_id", title: "Job or UID", width: 285, ways: []way{toJob(jobCell, cell)}},
 			{from: "namespace", title: "Namespace"},
 			{from: "pod", title: "Pod"},
 			cluster, job,
@@ -228,7 +253,7 @@ func podPorts() []panel {
 			columns: []column{
 				{from: "B", title: "State", words: portStates, width: 90},
 				instance, hca, portOf, gpu,
-				{from: "namespace", title: "Namespace"},
+				{from: "namespace", title: "Namespace", width: 106},
 				{from: "pod", title: "Pod"},
 				{from: "A", title: "GPU busy", unit: "percent", width: 90},
 				uuid, cluster, job,
@@ -274,8 +299,8 @@ func unlike() panel {
 		columns: []column{
 			instance,
 			{from: "setting", title: "Setting"},
-			{from: "value", title: "Value", width: 130},
-			{from: "usual", title: "Peers", width: 130},
+			{from: "value", title: "Value", width: 122},
+			{from: "usual", title: "Peers", width: 122},
 			{from: "role", title: "Of", width: 100},
 			cluster, job, hidden("A"),
 		},

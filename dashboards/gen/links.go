@@ -1,7 +1,6 @@
 package main
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -68,10 +67,26 @@ func toPanel(title string) way {
 	}
 }
 
+// toJob returns a link to the dashboard of a job.
+func toJob(jobLabel, id string) way {
+	return way{
+		"Job " + cell, "/d/rdma-job?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", jobLabel) +
+			"&var-workload=" + id + "&${__url_time_range}",
+	}
+}
+
 // toBoard returns a link to another dashboard of the chosen hosts.
 func toBoard(title, name string) way {
 	return way{
 		title, "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
+			"${__url_time_range}",
+	}
+}
+
+// ofThisHost returns a link from the dashboard of a host to another with this host alone.
+func ofThisHost(title, name string) way {
+	return way{
+		title + " of this host", "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-hosts=${host}&" +
 			"${__url_time_range}",
 	}
 }
@@ -89,54 +104,29 @@ var (
 	ofSwitch = []way{toSwitch(sameJob, "${fabric}", "${__field.labels.node}")}
 )
 
-// toRunbook returns a link to the runbook as served by the exporter of the alert. rdma_exporter dashboards
-// --runbook-url replaces the address.
-func toRunbook(exporter string) way {
-	return way{"Runbook of " + cell, "http://" + exporter + "/runbooks/" + cell}
-}
+// toRunbook is a link to the runbook as served by an exporter that answers: that of the alert may be gone, and
+// alerts of
+// a cluster have none. rdma_exporter dashboards --runbook-url replaces the address.
+var toRunbook = way{"Runbook of " + cell, "http://${books}/runbooks/" + cell}
 
 // toPage returns the page of an exporter, which has the finding with its figures, command and action.
 func toPage(exporter string) way {
 	return way{"Findings on the page of " + exporter, "http://" + exporter + "/"}
 }
 
-// header returns the links at the top of a dashboard: the other dashboards of the product, with the variables that both
-// have, and those of other exporters, which are found by tag if they are installed.
-func (b board) header(all []board) (out []dashboard.DashboardLink) {
-	for _, to := range all {
-		if to.name == b.name {
-			continue
-		}
-		l := way{strings.TrimPrefix(to.title, "RDMA / "), "/d/rdma-" + to.name + "?" + strings.Join(b.passed(to), "&")}.link()
-		l.Icon, l.KeepTime = "dashboard", true
-		out = append(out, l)
-	}
-	// On a phone the choice of the time covers the end of the first line.
-	slices.SortStableFunc(out, func(a, b dashboard.DashboardLink) int { return len(a.Title) - len(b.Title) })
-	for _, tag := range []string{"node-exporter-mixin", "dcgm"} {
+// header are the links at the top of a dashboard: one menu of the product's dashboards, which gets the variables that
+// both have, and those of other exporters, which are found by tag if they are installed.
+func header() (out []dashboard.DashboardLink) {
+	for _, of := range []struct{ tag, title, icon string }{
+		{"rdma", "RDMA", "dashboard"},
+		{"node-exporter-mixin", "node-exporter-mixin", "external link"},
+		{"dcgm", "dcgm", "external link"},
+	} {
+		menu := of.tag == "rdma"
 		out = append(out, dashboard.DashboardLink{
-			Title: tag, Type: dashboard.DashboardLinkTypeDashboards, Icon: "external link", Tags: []string{tag},
-			AsDropdown: false, KeepTime: true,
+			Title: of.title, Type: dashboard.DashboardLinkTypeDashboards, Icon: of.icon, Tags: []string{of.tag},
+			AsDropdown: menu, IncludeVars: menu, KeepTime: true,
 		})
-	}
-	return out
-}
-
-// passed returns the variables passed from one dashboard to another: those of the same name, and a host where several
-// may be chosen. A device is passed only with its hosts, since another host may not have a device of that name.
-func (b board) passed(to board) []string {
-	has := func(b board, name string) bool {
-		return slices.ContainsFunc(b.choices, func(c choice) bool { return c.name == name })
-	}
-	out := []string{"${datasource:queryparam}"}
-	for _, c := range to.choices {
-		switch {
-		case c.name == "hosts" && has(b, "host"):
-			out = append(out, "var-hosts=${host}")
-		case c.name == "device" && to.name == "node":
-		case has(b, c.name):
-			out = append(out, "${"+c.name+":queryparam}")
-		}
 	}
 	return out
 }

@@ -37,14 +37,14 @@ func main() {
 }
 
 func boards() []board {
-	return []board{fabricBoard(), nodeBoard(), roce(), optics(), gpudirect(), subnet()}
+	return []board{fabricBoard(), nodeBoard(), jobBoard(), roce(), optics(), gpudirect(), subnet()}
 }
 
 // build makes every dashboard, by file name.
 func build() (map[string][]byte, error) {
-	files, all := map[string][]byte{}, boards()
-	for _, b := range all {
-		d, err := b.build(all)
+	files := map[string][]byte{}
+	for _, b := range boards() {
+		d, err := b.build()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}

@@ -6,9 +6,9 @@ import "strings"
 // collapsed but traffic.
 func nodeBoard() board {
 	return board{
-		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
+		name: "node", title: "Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
 		text:    "What is wrong with this host, since when, and what else changed at that time?",
-		choices: []choice{clusters, jobs, oneHost, hcas(host)},
+		choices: []choice{clusters, jobs, oneHost, hcas(host), books},
 		rows: []row{
 			{"Alerts, ports, what else changed", nodeState(), false},
 			{"Traffic", nodeTraffic(), false},
@@ -62,7 +62,7 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
-	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
+	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 4, count{
 		title: "Fit for jobs",
 		text:  "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
 		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ")", colour: good,
@@ -76,8 +76,18 @@ func nodeState() []panel {
 		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
-	alerts := alertTable([]scope{host}, severities, "${host}", nil, ownHCA, hidden("instance"))
-	alerts.width, alerts.height = 21, 8
+	alerts := alertTable([]scope{host}, severities, nil, ownHCA, hidden("instance"))
+	alerts.width, alerts.height = 20, 8
+	for i, c := range alerts.columns {
+		if c.title == "Where" {
+			alerts.columns[i].width = 136
+		}
+	}
+	alerts = alerts.orNone("no alert: rules are evaluated on this host", host.evaluated())
+	alerts.beside = []way{
+		ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"),
+		ofThisHost("GPUDirect", "gpudirect"),
+	}
 	return []panel{
 		counted,
 		alerts,
@@ -101,8 +111,8 @@ func nodeState() []panel {
 			}, ownHost...),
 		},
 		{
-			title: "Ports", unit: "none", width: 24, height: 9, view: table, sort: "-Device", noValue: "no RDMA port",
-			text: "The ports now: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
+			title: "Ports", unit: "none", width: 24, height: 9, view: table, sort: "-Of expected", noValue: "no RDMA port",
+			text: "The ports now, those that are down or slow first: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
 			queries: []query{
 				{expr: maxBy(perPort, state)},
 				{expr: about(perPort, "rdma_port_physical_state_id")},
@@ -112,12 +122,15 @@ func nodeState() []panel {
 				{expr: about(perPort+", system, port_id", "rdma_port_neighbour_info")},
 				{expr: about(perPort+", reason", "rdma_port_link_down_reason_info")},
 				{expr: about(perPort+", role", "rdma_port_info")},
+				{expr: "(" + about(perPort, "rdma_port_rate_bytes_per_second") + ") / (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") +
+					") and on (" + perPort + ") " + state + " == 4 or 0 * (" + maxBy(perPort, state) + " != 4)"},
 			},
 			columns: append([]column{
 				ownHCA, portOf,
 				{from: "A", title: "State", words: portStates, width: 105},
 				{from: "C", title: "Rate", unit: "bps", width: 85, missing: "no link"},
 				{from: "D", title: "Expected", unit: "bps", width: 85},
+				{from: "I", title: "Of expected", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}, width: 102},
 				{from: "reason", title: "Down because"},
 				{from: "B", title: "Physical state", words: physicalStates, width: 150},
 				{from: "role", title: "Role", width: 90, missing: "unknown"},
@@ -126,6 +139,34 @@ func nodeState() []panel {
 				{from: "port_id", title: "Neighbour port", missing: "unknown"},
 				hidden("E"), hidden("F"), hidden("G"), hidden("H"),
 			}, ownHost...),
+		},
+		jobsOfHost(),
+	}
+}
+
+// jobsOfHost lists the jobs on the host.
+func jobsOfHost() panel {
+	of := func(labels, metric string) string {
+		return countBy("cluster, job, "+perWorkload, maxBy(labels+", "+perWorkload, host.of(metric)))
+	}
+	ports, gpus := of(perPort, "rdma_port_job_info"), of(perGPU, "rdma_gpu_job_info")
+	hit := countBy("cluster, job, "+perWorkload, maxBy(perPort+", "+perWorkload,
+		host.of("rdma_port_job_info"))+" and on ("+perPort+") "+
+		host.of("rdma:placed", `severity=~"critical|warning"`, `port!=""`))
+	return panel{
+		title: "Jobs on this host", unit: "none", width: 24, height: 5, view: table, sort: "With a finding", rows: "B",
+		noValue: "no job, or processes are not read",
+		text:    "Workloads that use ports or GPUs of the host, and how many of their ports have a critical or warning finding. The ID links to the job with all its hosts.",
+		queries: []query{{expr: hit + " or 0 * " + ports}, {expr: ports}, {expr: gpus}},
+		columns: []column{
+			{from: "job_id", title: "ID", width: 285, ways: []way{toJob(sameJob, cell)}},
+			{from: "A", title: "With a finding", colours: []step{{1, warning}}, width: 150, missing: "0"},
+			{from: "B", title: "Ports", width: 80, missing: "0"},
+			{from: "C", title: "GPUs", width: 80, missing: "0"},
+			{from: "scheduler", title: "Scheduler", width: 110},
+			{from: "namespace", title: "Namespace"},
+			{from: "pod", title: "Pod"},
+			cluster, job,
 		},
 	}
 }
@@ -539,7 +580,7 @@ func nodeExporter() []panel {
 			"Alerts that cannot be evaluated on this host, and why: what no alert says of them is unknown and not well.",
 			"none: all alerts that apply are evaluated",
 			perHost+", alert, reason", host.of("rdma_detection_unavailable"),
-			column{from: "alert", title: "Alert", ways: []way{toRunbook("${host}")}}, column{from: "reason", title: "Reason"}),
+			column{from: "alert", title: "Alert", ways: []way{toRunbook}}, column{from: "reason", title: "Reason"}),
 		listed("Permission denied",
 			"Sources that the exporter may not open. docs/permissions.md has the capability that each needs.", "none",
 			perHost+", source", host.of("rdma_scrape_permission_denied")+" == 1", column{from: "source", title: "Source"}),

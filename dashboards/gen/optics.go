@@ -9,13 +9,13 @@ import (
 // optics is about transceivers near their limits, and those that age.
 func optics() board {
 	return board{
-		name: "optics", title: "RDMA / Optics", from: "now-24h", refresh: "5m",
+		name: "optics", title: "Optics", from: "now-24h", refresh: "5m",
 		events:  devices.began("critical|warning", `alertname=~"RDMATransceiver.+"`),
 		text:    "Which transceiver or cable fails next?",
-		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
+		choices: []choice{clusters, jobs, allHosts, hcas(hosts), books},
 		rows: []row{
 			{"Faults", opticsFaults(), false},
-			{"Temperature", []panel{nearestAlarm(devices, 12, 10, instance, hca), opticsMargins()}, false},
+			{"Temperature", []panel{nearestAlarm(devices, 13, 10, instance, hca), opticsMargins()}, false},
 			{"Bit errors", []panel{worstBER(devices), highestBER(devices)}, false},
 			{"Lanes", opticsLanes(), false},
 			{"Ageing", opticsAgeing(), false},
@@ -66,7 +66,7 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 func opticsMargins() panel {
 	p := graph("Lowest temperature margin",
 		"The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.",
-		"celsius", 12, query{lowest(10, perNetdev, margin(devices)), portName})
+		"celsius", 11, query{lowest(10, perNetdev, margin(devices)), portName})
 	p.height, p.ways, p.points, p.colours = 10, ofHost, weeks,
 		thresholds("transparent", step{0, bad}, step{5, "transparent"})
 	return p
@@ -88,8 +88,8 @@ func darkLanes() panel {
 		return labelled("direction", direction, power)
 	}
 	return panel{
-		title: "Lanes without light", unit: "none", width: 13, height: 7, view: table, sort: "Host",
-		noValue: "none, or no readings of lanes",
+		title: "Lanes without light", unit: "none", width: 12, height: 7, view: table, sort: "Host",
+		noValue: "none: of how many lanes is in the counts",
 		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The panels below leave these lanes out.",
 		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
@@ -97,20 +97,58 @@ func darkLanes() panel {
 		columns: []column{
 			instance, hca, portOf,
 			{from: "lane", title: "Lane", width: 50},
-			{from: "direction", title: "Direction", width: 100},
+			{from: "direction", title: "Direction", width: 92},
 			{from: "A", title: "Power", unit: "suffix:dBm", width: 100},
 			netdev, cluster, job,
 		},
 	}
 }
 
+// opticsCounts has the faults with the number of transceivers and lanes that are measured.
+func opticsCounts() panel {
+	lanes := "group by (" + perLane + ", direction) (" + labelled("direction", "receive",
+		devices.of("rdma_transceiver_receive_power_dbm")) +
+		" or " + labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")) + ") and on (" +
+		perPort + ") " +
+		devices.of("rdma_port_state_id") + " == 4"
+	dark := fmt.Sprintf("(%s <= %d or %s <= %d) and on (%s) %s == 4", labelled("direction", "receive",
+		devices.of("rdma_transceiver_receive_power_dbm")), limitLaneDark,
+		labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")), limitLaneDark, perPort,
+		devices.of("rdma_port_state_id"))
+	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
+	read := maxBy(perPort, devices.of("rdma_transceiver_temperature_celsius")) + " or " +
+		maxBy(perPort, devices.of("rdma_transceiver_info", `media="passive_copper"`))
+	p := counts("Verdict", "Is something dark or too hot, and is it measured?", 3,
+		count{
+			title: "Dark", text: "lanes without light of ports that are ACTIVE.", colour: bad,
+			expr: orZero(dark, lanes), of: "count(" + lanes + ")",
+		},
+		count{
+			title: "Too hot", text: "transceivers above their own temperature alarm.", colour: warning,
+			expr: orZero("("+margin(devices)+") < 0", margin(devices)), of: "count(" + margin(devices) + ")",
+		},
+		count{
+			title: "Blind", text: "ACTIVE ports with neither a transceiver that reports its temperature nor a copper cable: not measured.", colour: neutral,
+			expr: orZero("("+active+") unless on ("+perPort+") ("+read+")", active), of: "count(" + active + ")",
+		},
+	)
+	p.height = 7
+	return p
+}
+
 // opticsFaults are what fails now, before what fails next.
 func opticsFaults() []panel {
 	alerts := alertTable([]scope{hosts + `,alertname=~"RDMATransceiver.+|RDMALinkErrors|RDMALinkWearing"`}, severities,
-		targetCell, []column{instance}, hca)
+		[]column{instance},
+		hca)
 	alerts.height = 7
-	alerts.noValue = "no alert on a transceiver or its link, or the rules are not loaded"
-	return []panel{alerts, faulty(), darkLanes()}
+	for i, c := range alerts.columns {
+		if c.title == "Meaning" {
+			alerts.columns[i].width = 300
+		}
+	}
+	alerts = alerts.orNone("no alert on transceivers of $1 hosts", hosts.evaluated())
+	return []panel{alerts, opticsCounts(), darkLanes(), faulty()}
 }
 
 func opticsLanes() []panel {
@@ -231,14 +269,14 @@ func opticsParts() []panel {
 // faulty lists transceivers that do not work.
 func faulty() panel {
 	return panel{
-		title: "Faulty or unreadable transceivers", unit: "none", width: 11, height: 7, view: table,
-		sort: "-State", noValue: "none",
+		title: "Faulty or unreadable transceivers", unit: "none", width: 9, height: 7, view: table,
+		sort: "-State", noValue: "none: what is not measured is in the counts",
 		text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
 		queries: []query{{expr: maxBy(perNetdev+", state",
 			devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 			" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
 		columns: []column{
-			instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job,
+			instance, hca, portOf, {from: "state", title: "State", width: 120}, hidden("netdev"), {from: "A"}, cluster, job,
 		},
 	}
 }

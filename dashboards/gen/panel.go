@@ -41,6 +41,7 @@ type panel struct {
 	tints  []string                      // colours of the queries of a graph; nil: one of each kind
 	states []word                        // values of the legend with a colour of their own
 	list   bool                          // the legend is a line: all of it is seen
+	beside []way                         // links beside the title
 	whole  bool                          // an axis for counts from 0 to thousands
 }
 
@@ -88,7 +89,7 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	if p.points > 0 {
 		out.MaxDataPoints = &p.points
 	}
-	f.Links = linksOf(p.ways...)
+	f.Links, out.Links = linksOf(p.ways...), linksOf(p.beside...)
 	return out, nil
 }
 
@@ -105,6 +106,12 @@ func (p *panel) nameHosts() {
 			p.queries[i].expr = withHost(q.expr)
 		}
 	}
+}
+
+// wide returns the panel with another width.
+func (p panel) wide(of uint32) panel {
+	p.width = of
+	return p
 }
 
 // count is a number of what is wrong, from one on in a colour.

@@ -77,13 +77,16 @@ func above(least string, n int, labels, expr string) string {
 func lowest(n int, labels, expr string) string { return ranked("bottomk", n, labels, expr) }
 
 // selector ends every selector of a scope.
-var selector = regexp.MustCompile(`"\}(\[\$__rate_interval\])?`)
+var selector = regexp.MustCompile(`"\}(\[\$__rate_interval\]|\[\$__range\] @ end\(\))?`)
 
 // overRange returns an expression over the whole range, at its end.
 func overRange(expr string) string {
 	return selector.ReplaceAllStringFunc(expr, func(end string) string {
 		if end == `"}` {
 			return end + " @ end()"
+		}
+		if strings.HasSuffix(end, "@ end()") {
+			return end
 		}
 		return `"}[$__range] @ end()`
 	})
@@ -98,6 +101,13 @@ func orZero(expr, there string) string { return "count(" + expr + ") or 0 * coun
 // orUnknown is -1 where there is nothing to count or to say: a query without a result has no place among several in one
 // panel.
 func orUnknown(expr string) string { return expr + " or on () vector(-1)" }
+
+// orNone adds a row that says of how many there is none, where there is no other and something was measured: text has
+// the number as $1.
+func orNone(expr, label, text, all string) string {
+	return fmt.Sprintf(`%s or on () 0 * label_replace(count_values(%[2]q, count(%s)), %[2]q, %[4]q, %[2]q, "(.*)")`,
+		expr, label, all, text)
+}
 
 // withHost adds the host name of each target as the label host: instance has the port of the exporter, too.
 func withHost(expr string) string {

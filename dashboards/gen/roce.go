@@ -5,7 +5,7 @@ import "fmt"
 // roce is about the source of pause frames on a lossless fabric, and about congestion control.
 func roce() board {
 	return board{
-		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m",
+		name: "roce", title: "RoCE congestion", from: "now-3h", refresh: "1m",
 		events: devices.began("critical|warning",
 			`alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMADiscards|RDMATrafficOnLossyPriority|RDMARetr.+"`),
 		text:    "Which host or port congests the RoCE fabric, and which ones are its victims?",
@@ -21,6 +21,7 @@ func roce() board {
 }
 
 const (
+	nonePaused   = "none of {{of}} above 0.1%"
 	perPriority  = perNetdev + ", priority"
 	priorityName = portName + " priority {{priority}}"
 )
@@ -45,20 +46,23 @@ func rocePauses() []panel {
 	of := func(expr string) string { return expr + " and on (" + perPriority + ") " + worst }
 	pausing := graph("Ports that send pause frames", "Share of the time in which a port paused its switch (PFC transmitted), the ten highest. The host does not drain what it receives. "+
 		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12,
-		query{above("0.001", 10, perPriority, pausedShare("transmit")), priorityName})
+		query{above("0.001", 10, perPriority, pausedShare("transmit")), priorityName},
+		noneAbove(pausedShare("transmit"), "0.001", nonePaused))
 	victims := graph("Ports that receive pause frames", "Share of the time in which the switch paused a port (PFC received), the ten highest. Something behind the switch does not drain what it receives. "+
 		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12,
-		query{above("0.001", 10, perPriority, pausedShare("receive")), priorityName})
+		query{above("0.001", 10, perPriority, pausedShare("receive")), priorityName},
+		noneAbove(pausedShare("receive"), "0.001", nonePaused))
 	for _, p := range []*panel{&pausing, &victims} {
 		p.max, p.ways, p.points, p.noValue = share, ofHost, few,
-			"none above 0.1% of the time range, or no PFC durations from these drivers"
+			"blind: 0 ports measure pause"
 	}
 	pausing.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	victims.colours = thresholds("transparent", step{limitPaused, warning})
 	return []panel{
+		roceCounts(),
 		{
-			title: "Source or victim", unit: "percentunit", width: 24, height: 10, view: table, sort: "Verdict",
-			noValue: "none above 1%, or no PFC durations from these drivers",
+			title: "Source or victim", unit: "percentunit", width: 21, height: 10, view: table, sort: "Verdict",
+			noValue: "no port above 1%: of how many is in the counts",
 			text: "Ports and priorities that are paused or pause for 1% of the time or more, the 50 highest. A source sends pause frames for 10% of the time or more; a victim receives them for 30% or more. " +
 				"A port that is both may only pass on what it receives. A source that receives less than 1% of its rate hangs; one that receives more is slow. " +
 				"Ports of drivers without pause durations are left out: see the pause frames on the dashboard of the host.",
@@ -81,6 +85,31 @@ func rocePauses() []panel {
 		},
 		pausing, victims,
 	}
+}
+
+// roceCounts is the verdict for all chosen ports, with the number of those that measure pause.
+func roceCounts() panel {
+	over := func(direction string, limit float64) string {
+		return fmt.Sprintf("group by (%s) (%s > %v)", perPort, pausedShare(direction), limit)
+	}
+	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
+	paused := "group by (" + perPort + ") (" + devices.rate("rdma_port_pfc_pause_seconds_total") + ")"
+	p := counts("Ports", "Is there a storm, and is pause measured?", 3,
+		count{
+			title: "Sources", text: "ports that send pause for 10% of the time or more.", colour: bad,
+			expr: orZero(over("transmit", limitSlowReceiver), paused), of: "count(" + paused + ")",
+		},
+		count{
+			title: "Victims", text: "ports that receive pause for 30% of the time or more.", colour: warning,
+			expr: orZero(over("receive", limitPaused), paused), of: "count(" + paused + ")",
+		},
+		count{
+			title: "Blind", text: "ACTIVE ports without pause durations: not measured.", colour: neutral,
+			expr: orZero("("+active+") unless on ("+perPort+") "+paused, active), of: "count(" + active + ")",
+		},
+	)
+	p.height = 10
+	return p
 }
 
 // received returns the RDMA traffic that a port receives as a share of its rate, for each priority with pauses.

@@ -9,10 +9,10 @@ import (
 // hosts, subnet managers.
 func subnet() board {
 	return board{
-		name: "subnet", title: "RDMA / InfiniBand subnet", from: "now-3h", refresh: "1m",
+		name: "subnet", title: "InfiniBand subnet", from: "now-3h", refresh: "1m",
 		events:  fabricOf.began("critical|warning"),
 		text:    "Which switch or link of this InfiniBand fabric is at fault, and where is it congested?",
-		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches},
+		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches, books},
 		rows: []row{
 			{"Faults and alerts", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
 			{"Traffic", append(subnetTraffic(), leafTable(), waitingPorts(), creditLoops()), false},
@@ -109,11 +109,11 @@ func subnetCounts() []panel {
 	wrong := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{
 			title: "Gone", text: "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.",
-			expr: swept(orZero(chosenGone, links)), colour: bad,
+			expr: swept(orZero(chosenGone, links)), colour: bad, of: "max(" + links + ")",
 		},
 		count{
-			title: "Degraded", text: "links below the rate or width that both ends have enabled.",
-			expr: swept(orZero(ofChosenLinks(degraded), links)), colour: warning,
+			title: "Degraded", text: "links below the rate or width that both ends have enabled, and links between switches at a quarter of what both support.",
+			expr: swept(orZero(ofChosenLinks(degraded), links)), colour: warning, of: "max(" + links + ")",
 		},
 		count{
 			title: "Unequal", text: "links one end of which is set lower than the other, while both support more.",
@@ -140,15 +140,17 @@ func subnetCounts() []panel {
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.
 func subnetAlerts() panel {
-	p := alertTable([]scope{fabricOf}, severities, "${fabric}", []column{atSwitch}, hidden("device"),
-		aGUID, hidden("instance"))
+	p := alertTable([]scope{fabricOf}, severities, []column{atSwitch}, hidden("device"), aGUID,
+		hidden("instance"))
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
-	for i, q := range p.queries {
+	for i, q := range p.queries { // an alert of the whole fabric has no switch
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)
-		p.queries[i].expr = unnamed + " * on (" + perNode + ") group_left (node) " + names + " or " + unnamed +
-			" unless on (" + perNode + ") " + names
+		p.queries[i].expr = unnamed + " * on (" + perNode + ") group_left (node) " + names + " or label_replace(" + unnamed +
+			" unless on (" + perNode + ") " + names + `, "node", "$$__all", "", "")`
 	}
-	p.height = 8
+	p.columns[1].words, p.height = noDevice, 8
+	p = p.orNone("no alert on $1 links", swept(fabricOf.of("link:rdma_fabric_port:rate")))
+	p.noValue = "unknown: the last sweep is old, or the rules are not loaded"
 	return p
 }
 
@@ -310,14 +312,16 @@ func wrongLinks() panel {
 	return panel{
 		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault",
 		noValue: "none, or no sweep has finished: see the counts",
-		text:    "Links of the chosen switches that are gone, degraded or set lower at one end, with both ends. A link between switches is one row.",
+		text:    "Links of the chosen switches that are gone, degraded (below what both ends have enabled, or between switches at a quarter of what both support) or set lower at one end, with both ends. A link between switches is one row.",
 		queries: []query{
 			{expr: at("3", chosenGone) + " or " + byLink(at("2", degraded)+" or "+at("1", apart))},
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
+			{expr: rate("rdma_fabric_link_supported_rate_bytes_per_second")},
 		},
 		columns: append(append([]column{{from: "A", title: "Fault", words: wrongs, width: 130}}, linkColumns...),
 			column{from: "B", title: "Rate", unit: "bps"}, column{from: "C", title: "Enabled by both ends", unit: "bps"},
+			column{from: "D", title: "Supported by both ends", unit: "bps"},
 			aGUID, hidden("instance"), cluster, job),
 	}
 }

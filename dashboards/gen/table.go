@@ -22,6 +22,7 @@ type column struct {
 	width   uint32 // in pixels; 0: as it comes
 	ways    []way  // links of its cells
 	missing string // in place of a value that a row lacks; empty: n/a of a label, unknown of a value
+	address bool   // of a link of another column: not shown
 }
 
 // Columns that many tables have.
@@ -29,7 +30,7 @@ var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
 	job      = column{from: "job", title: "Job", width: 165}
 	instance = column{
-		from: "host", title: "Host", width: 175, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
+		from: "host", title: "Host", width: 220, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
 	}
 	scraped = column{from: "instance", title: "Target", width: 180} // host and port
 	hca     = column{
@@ -40,13 +41,19 @@ var (
 		from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)},
 	}
 	portOf = column{from: "port", title: "Port", width: 50}
+	// Of rows that may have no host: withWay adds the addresses.
+	hostByWay = column{from: "host", title: "Host", width: 220, ways: []way{
+		{"Dashboard of " + cell, "${__data.fields.Way}"}, {"Findings on the page of " + cell, "${__data.fields.Page}"},
+	}}
+	byWay = []column{{from: "way", title: "Way", address: true}, {from: "page", title: "Page", address: true}}
+
 	netdev = column{from: "netdev", title: "Netdev", width: 120}
 	gpu    = column{from: "gpu", title: "GPU", width: 50}
 	uuid   = column{from: "UUID", title: "UUID", width: 150}
 )
 
-// noDevice is the value of rows without a device, whose link chooses all of the host.
-var noDevice = []word{{"$__all", "n/a", neutral}}
+// noDevice is the value of rows without a device or switch, whose link chooses all of them.
+var noDevice = []word{{"$__all", "all", neutral}}
 
 // hidden leaves a label out.
 func hidden(from string) column { return column{from: from} }
@@ -171,6 +178,11 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 		missing = "n/a"
 	}
 	set("noValue", cmp.Or(c.missing, missing)) // else that of an empty panel
+	if c.address {
+		out[len(out)-1].Value = ""
+		set("custom.hidden", true)
+		set("custom.hideFrom", map[string]bool{"viz": true}) // of Grafana 12
+	}
 	if c.width > 0 {
 		set("custom.width", c.width)
 	}

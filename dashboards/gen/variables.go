@@ -21,6 +21,8 @@ type choice struct {
 	regex             string // of what the query returns; empty: all of it
 	one               bool   // one value and not all
 	all               string // what all stands for; empty: the values that there are
+	ordered           bool   // in the order of the query
+	hide              bool   // not shown: it is nothing to choose
 }
 
 func (c choice) variable() dashboard.VariableModel {
@@ -30,6 +32,12 @@ func (c choice) variable() dashboard.VariableModel {
 		Query:      &dashboard.StringOrMap{Map: map[string]any{"query": c.query, "refId": "StandardVariableQuery"}},
 		Refresh:    cog.ToPtr(dashboard.VariableRefreshOnTimeRangeChanged), Sort: cog.ToPtr(dashboard.VariableSortNaturalAsc),
 		Hide: cog.ToPtr(dashboard.VariableHideDontHide), Multi: cog.ToPtr(!c.one), IncludeAll: cog.ToPtr(!c.one),
+	}
+	if c.ordered {
+		v.Sort = cog.ToPtr(dashboard.VariableSortDisabled)
+	}
+	if c.hide {
+		v.Hide = cog.ToPtr(dashboard.VariableHideHideVariable)
 	}
 	if c.regex != "" {
 		v.Regex = &c.regex
@@ -95,6 +103,13 @@ var (
 		query: "label_values(" + fabricOf.of("rdma_fabric_node_info", `node_type="switch"`) + ", node)",
 	}
 )
+
+// books is the exporter that runbooks are read from: one that answers, in fabric mode if there is one.
+var books = choice{
+	name: "books", label: "Runbooks", text: "Exporter that serves the runbooks.", one: true, hide: true,
+	regex: `/instance="([^"]+)"/`,
+	query: `query_result(topk(1, max by (cluster, job, instance) ((2 * rdma_fabric_sweep_failed ^ 0 or rdma_exporter_build_info) and on (cluster, job, instance) up == 1)))`,
+}
 
 // hcas returns the RDMA devices of a scope.
 func hcas(s scope) choice {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -83,8 +84,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 			b.OverrideByQuery(refID(i), colour(dashboard.FieldColorModeIdShades, kinds[i%len(kinds)]))
 		}
 	}
-	if len(p.queries) == 1 {
-		for i, name := range hues(p.queries[0].legend) {
+	named := slices.DeleteFunc(slices.Clone(p.queries), func(q query) bool { return hues(q.legend) == nil })
+	if len(named) == 1 {
+		for i, name := range hues(named[0].legend) {
 			b.OverrideByRegexp("/"+name+"/i", colour(dashboard.FieldColorModeIdFixed, kinds[i]))
 		}
 	}
@@ -123,6 +125,9 @@ var number = view{
 			TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
 			Decimals(0).ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
 			ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
+		if p.width <= 4 { // one below the other
+			b.Orientation(common.VizOrientationHorizontal)
+		}
 		for i, t := range p.steps {
 			b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
 		}

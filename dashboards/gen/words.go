@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
@@ -27,12 +29,24 @@ type word struct{ value, text, colour string }
 // unknown is the word of orUnknown.
 var unknown = word{"-1", "unknown", neutral}
 
+// mappings returns the mappings of words. One whose value ends with a blank stands for all values of that first word
+// that
+// have none of their own.
 func mappings(words ...word) []dashboard.ValueMapping {
+	var rest []dashboard.ValueMapping
 	m := dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{}}
 	for i, w := range words {
-		m.Options[w.value] = dashboard.ValueMappingResult{Text: &w.text, Color: &w.colour, Index: cog.ToPtr(int32(i))}
+		to := dashboard.ValueMappingResult{Text: &w.text, Color: &w.colour, Index: cog.ToPtr(int32(i))}
+		if !strings.HasSuffix(w.value, " ") {
+			m.Options[w.value] = to
+			continue
+		}
+		rest = append(rest, dashboard.ValueMapping{RegexMap: &dashboard.RegexMap{
+			Type:    dashboard.MappingTypeRegexToText,
+			Options: dashboard.DashboardRegexMapOptions{Pattern: "^" + strings.TrimSpace(w.value) + "( .*)?$", Result: to},
+		}})
 	}
-	return []dashboard.ValueMapping{{ValueMap: &m}}
+	return append([]dashboard.ValueMapping{{ValueMap: &m}}, rest...)
 }
 
 // step is the colour of values from one on.
@@ -83,7 +97,7 @@ var recoveries = []word{
 	{"7", "system reboot", warning},
 }
 
-var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", remark}}
+var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", remark}, {"0", "none", good}}
 
 // drains are the values of the label drain.
 var drains = []word{{"evict", "evict", "transparent"}, {"cordon", "cordon", "transparent"}, {"no", "no", "transparent"}}
@@ -96,6 +110,9 @@ var worsts = []word{
 }
 
 var direct = []word{{"1", "direct", good}, {"0", "staged", warning}, {"2", "staged (hardware)", "transparent"}}
+
+// transports are ranks of the transport of a job.
+var transports = []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}
 
 // sources are where an expected rate or width comes from.
 var sources = []word{

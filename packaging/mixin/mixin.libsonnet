@@ -92,6 +92,7 @@ local files = {
     'rdma-gpudirect.json': import '../../dashboards/gpudirect.json',
     'rdma-node.json': import '../../dashboards/node.json',
     'rdma-optics.json': import '../../dashboards/optics.json',
+    'rdma-job.json': import '../../dashboards/job.json',
     'rdma-roce.json': import '../../dashboards/roce.json',
     'rdma-subnet.json': import '../../dashboards/subnet.json',
   },

@@ -57,6 +57,29 @@ func between(since time.Time) string {
 	fmt.Fprintf(&b, "port:rdma_link_raw_ber:warning_limit{%s,end=\"own\"} 2.4e-06\n", link)
 	fmt.Fprintf(&b, "port:rdma_link_fec:info{%s,mode=\"RS(544,514)\"} 1\n", link)
 	// The rules record these of a job on a host that is no replay, of a rollout, and of hours and days.
+	ofJob := `,scheduler="slurm",job_id="48121"`
+	for name, value := range map[string]int{
+		"rdma_port_state_id": 4, "rdma_port_rate_bytes_per_second": 25e9, "rdma_port_expected_rate_bytes_per_second": 50e9,
+		"rdma_port_transmit_bytes_total": n * 1e9, "rdma_port_receive_bytes_total": n * 1e9,
+		"rdma_port_transmit_packets_total": n * 1e6, "rdma_port_packet_sequence_errors_total": n,
+		"rdma_port_transport_retries_exceeded_total": n, "rdma_port_symbol_errors_total": n,
+	} {
+		line(name, link, value)
+	}
+	line("rdma_port_job_info", link+ofJob, 1)
+	for i := 1; i <= 20; i++ { // more than the idle ports of other machines
+		other := fmt.Sprintf("device=\"mlx5_%d\",port=\"1\"", i)
+		line("rdma_port_job_info", other+ofJob, 1)
+		line("rdma_port_transmit_bytes_total", other, n*1e9)
+		line("rdma_port_receive_bytes_total", other, n*1e9)
+	}
+	line("rdma_gpu_job_info", gpu+ofJob, 1)
+	line("rdma_port_pfc_pause_seconds_total", stalls, n/4)
+	line("rdma_port_pfc_pause_seconds_total", strings.Replace(stalls, "transmit", "receive", 1), n/4)
+	line("rdma_gdr_gpu_transport", gpu+`,state="staging"`, 1)
+	line("rdma_gdr_gpu_transport_info",
+		gpu+`,workload="slurm/48121",nccl_version="2.27.3",command="python3",reason="tcp"`, 1)
+	line("rdma_job_setting_info", `workload="slurm/48121",setting="nccl_ib_disable",value="1"`, 1)
 	line("rdma:job_fault", link+`,scheduler="slurm",job_id="48121"`, 1)
 	line("rdma:job_symptom", link+`,symptom="port_down",severity="critical"`, 1)
 	line("port:rdma_port_job_share:ratio", link+`,scheduler="slurm",job_id="48121"`, 0)

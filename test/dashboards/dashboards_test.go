@@ -185,17 +185,23 @@ type prometheus struct {
 // orUnknown ends a query that has a result in any case.
 const orUnknown = " or on () vector(-1)"
 
+// noneAbove begins a line of a graph that says of how many series none exceeds a limit.
+const noneAbove = `clamp_max(0 * count_values("of", `
+
 // answers reports whether a query has data: of all hosts, or of one if the dashboard is for one.
 func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 	p.t.Helper()
 	if !strings.Contains(q.expr, `instance="$host"`) && !strings.Contains(q.expr, `instance="$fabric"`) {
 		hosts = hosts[:1]
 	}
+	if strings.HasPrefix(q.expr, noneAbove) { // what is measured; here something is above
+		q.expr, _, _ = strings.Cut(q.expr, " unless on () ")
+	}
 	return slices.ContainsFunc(hosts, func(host string) bool {
 		now := time.Now()
 		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", host,
 			"$host", host, "$fabric", host,
-			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "offset $__range", "offset 10s",
+			"$device", ".*", "$switch", ".*", "$workload", "48121", "$__rate_interval", "15s", "offset $__range", "offset 10s",
 			"$__range", fmt.Sprintf("%.0fs", now.Sub(began).Seconds()), "offset 10m", "offset 10s",
 			"$$__all", "all", orUnknown, "").Replace(q.expr)
 		if q.instant {

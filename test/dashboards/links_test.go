@@ -24,7 +24,7 @@ func picked(host string) *strings.Replacer {
 	return strings.NewReplacer(
 		"${__data.fields.Job}", "rdma_exporter", "${__field.labels.job}", "rdma_exporter", "{{job}}", "rdma_exporter",
 		"var-fabric=${__data.fields.Target}", "var-fabric=subnet", "${__data.fields.Target}", host,
-		"${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
+		"${__data.fields.ID}", "48121", "${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
 		"${__field.labels.node}", "leaf1", "${fabric}", "subnet",
 	)
 }
@@ -68,7 +68,9 @@ func follow(p prometheus) {
 // chosenBy returns the values of variables that a link sets, for a host.
 func chosenBy(query, host string) map[string]string {
 	// That the link is on.
-	cells := map[string]string{"host": host, "fabric": "subnet", "device": "mlx5_0", "switch": "leaf1"}
+	cells := map[string]string{
+		"host": host, "fabric": "subnet", "device": "mlx5_0", "switch": "leaf1", "workload": "48121",
+	}
 	chosen := map[string]string{}
 	for _, param := range strings.Split(picked(host).Replace(query), "&") {
 		name, value, ok := strings.Cut(strings.TrimPrefix(param, "var-"), "=")
@@ -101,7 +103,8 @@ func (p prometheus) land(d landing, chosen map[string]string) string {
 		if v.Name == "datasource" {
 			continue
 		}
-		options := p.options(strings.NewReplacer(vars...).Replace(v.Definition), v.Regex)
+		known := strings.NewReplacer(append(slices.Clone(vars), "$__range", "1h")...)
+		options := p.options(known.Replace(v.Definition), v.Regex)
 		value, set := chosen[v.Name]
 		switch {
 		case set && !slices.Contains(options, value):

@@ -69,7 +69,10 @@ func TestPages(t *testing.T) {
 	}{
 		{
 			machine: "hgx-h200-roce", verdict: "OK",
-			has:   []string{"Nothing is wrong: 8 NICs, 8 compute ports, 8 GPUs healthy", "None.", "max 400 Gb/s", "direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s"},
+			has: []string{
+				"Nothing is wrong: 8 NICs, 8 compute ports, 8 GPUs healthy", "None.", "max 400 Gb/s",
+				"direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s",
+			},
 			lacks: []string{"staging to"},
 			counts: map[string]string{
 				".gpu": "8", ".nic.ok": "8", ".way.direct": "9", "table.ports tbody tr.ok": "8", "table.ports .spark": "24",
@@ -100,7 +103,10 @@ func TestPages(t *testing.T) {
 		},
 		{
 			machine: "downshift-one", verdict: "Critical",
-			has:    []string{"RDMALinkDegraded", "▼ 200 Gb/s", "expected 400 Gb/s (siblings)", "Expected rate: 400 Gb/s (siblings) for 7 ports."},
+			has: []string{
+				"RDMALinkDegraded", "▼ 200 Gb/s", "expected 400 Gb/s (siblings)",
+				"Expected rate: 400 Gb/s (siblings) for 7 ports.",
+			},
 			counts: map[string]string{"td.slow": "1", ".nic.critical": "1"},
 		},
 		{

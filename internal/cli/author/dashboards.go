@@ -52,7 +52,7 @@ func (d *Dashboards) Run(_ context.Context, _ *machine.Config, _ command.Streams
 	for i := range files {
 		files[i].Text = d.books.InDashboard(files[i].Text)
 		if d.https {
-			files[i].Text = bytes.ReplaceAll(files[i].Text, []byte(`"http://${`), []byte(`"https://${`))
+			files[i].Text = bytes.ReplaceAll(files[i].Text, []byte(`"http://$`), []byte(`"https://$`))
 		}
 	}
 	if err := command.WriteFiles(d.dir, d.force, files); err != nil {

@@ -93,7 +93,7 @@ func TestREADME(t *testing.T) {
 	vm.Importer(&jsonnet.FileImporter{JPaths: []string{vendor}})
 	vm.StringOutput = true
 	files, err := vm.EvaluateAnonymousSnippetMulti("main.jsonnet", example)
-	if err != nil || len(files) != 7 || len(tool.Rules(t, []byte(files["rdma.rules.json"]))) < 100 ||
+	if err != nil || len(files) != 8 || len(tool.Rules(t, []byte(files["rdma.rules.json"]))) < 100 ||
 		!strings.Contains(files["rdma-node.json"], `"panels"`) {
 		t.Errorf("%d files, %v", len(files), err)
 	}
