@@ -32,7 +32,7 @@ Settings that do not apply to the host are left out. Exit code of ` + "`check --
 RDMA device, or with ` + "`--strict`" + ` if a setting is unknown. ` + "`--verbose`" + ` also lists the settings that are as wanted, ` + "`--json`" + ` prints all.
 
 Metrics: ` + "`rdma_setup_info{domain,setting,object,value}`" + ` for each setting of the host that differs,
-` + "`rdma_job_setting_info{workload,setting,value}`" + ` for those of jobs, which alerts have as evidence. Hosts of one kind are compared by
+` + "`rdma_job_setting_info{workload,setting,value}`" + ` for those of jobs, which alerts show as evidence. Hosts of one kind are compared by
 ` + "`rdma_setup_objects{setting,role,value}`" + ` ([RDMAFleetDrift](runbooks/RDMAFleetDrift.md), ` + "`rdma_exporter compare`" + `). Settings are read each hour and evaluated each minute; ` + "`check --setup`" + ` reads them when it runs.
 
 Settings of an InfiniBand fabric: [RDMAFabricOversubscribed](runbooks/RDMAFabricOversubscribed.md).
