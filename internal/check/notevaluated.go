@@ -191,18 +191,17 @@ func (r *Report) Coverage() string {
 	return s
 }
 
-// Measured returns whether all was measured that the host reports: "Everything measured over 12m of the capture (55
-// rules, 11 are not supported here, 18 need more history)". A report on some alerts only returns its coverage.
+// Measured returns whether all was measured that the host reports: "Everything measured so far, over 12m of the capture:
+// 55 rules evaluated, 11 more not supported here, 18 more need a longer history". A report on some alerts only returns
+// its coverage.
 func (r *Report) Measured() string {
 	if len(r.Objects) == 0 {
 		return r.Coverage()
 	}
-	what := "Everything measured"
+	everything := r.Failed == nil && !r.HasUnknown()
 	left := map[string]map[string]bool{} // names of rules that were not evaluated, by reason
 	for _, g := range r.Gaps() {
-		if !g.Stands {
-			what = "Not everything measured"
-		}
+		everything = everything && g.Stands
 		for _, n := range g.Alerts {
 			if left[n.Reason] == nil {
 				left[n.Reason] = map[string]bool{}
@@ -212,23 +211,22 @@ func (r *Report) Measured() string {
 			}
 		}
 	}
-	if r.Failed != nil || r.HasUnknown() {
+	short := len(left[reasonTooShort])
+	what := "Everything measured"
+	switch {
+	case !everything:
 		what = "Not everything measured"
+	case short > 0:
+		what = "Everything measured so far,"
 	}
-	rules := words.Count(len(r.Evaluated), "rule")
-	for _, x := range []struct{ reason, one, several string }{
-		{string(coverage.NotSupported), "1 is not supported here", "%d are not supported here"},
-		{reasonTooShort, "1 needs more history", "%d need more history"},
-	} {
-		switch n := len(left[x.reason]); n {
-		case 0:
-		case 1:
-			rules += ", " + x.one
-		default:
-			rules += ", " + fmt.Sprintf(x.several, n)
-		}
+	rules := words.Count(len(r.Evaluated), "rule") + " evaluated"
+	if n := len(left[string(coverage.NotSupported)]); n > 0 {
+		rules += fmt.Sprintf(", %d more not supported here", n)
 	}
-	return fmt.Sprintf("%s %s (%s)", what, r.describeBasis(), rules)
+	if short > 0 {
+		rules += fmt.Sprintf(", %d more need a longer history", short)
+	}
+	return fmt.Sprintf("%s %s: %s", what, r.describeBasis(), rules)
 }
 
 // describeBasis returns the source of the samples and the time that they cover.
