@@ -41,6 +41,9 @@ var (
 	portGIDInfo = metric.Port("rdma_port_gid_info",
 		"Address of a GID of a port, always 1; at most 16 for each port. It names the peers of other hosts. Only with eBPF programs.",
 		"ports/N/gids", "gid")
+	pairsDropped = metric.Host("rdma_peer_queue_pairs_dropped_total",
+		"Connected queue pairs beyond the 65,536 that are kept: missing in rdma_port_peers and rdma_port_peer_queue_pairs.",
+		programs)
 )
 
 // observed is for metrics that are absent where queue pairs are observed and nothing is wrong.
@@ -72,7 +75,7 @@ func New(with *shared.State) *shared.Collector {
 	return &shared.Collector{
 		Name:  "peers",
 		Help:  "peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr",
-		Descs: []*metric.Desc{portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portGIDInfo},
+		Descs: []*metric.Desc{portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portGIDInfo, pairsDropped},
 		Read:  with.Devices.Read(c.read),
 		Emit:  metric.EmitSection(func(n *snapshot.Node) *qp.Peers { return n.Peers }, emit),
 	}
@@ -171,6 +174,7 @@ func isAddress(gid string) bool {
 }
 
 func emit(p *qp.Peers, s metric.Sink) {
+	s.Emit(pairsDropped, float64(p.Dropped))
 	for i := range p.Ports {
 		one := &p.Ports[i]
 		port := strconv.Itoa(one.Port)

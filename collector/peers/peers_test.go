@@ -50,7 +50,7 @@ func TestPeers(t *testing.T) {
 		"connected": {watched(twoConnected, listedBoth+older), nil, []string{
 			`rdma_port_peers{device="mlx5_3",port="1"} 2`,
 			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="known",port="1"} 2`,
-			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 1`,
+			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 1`, "rdma_peer_queue_pairs_dropped_total 0",
 		}},
 		"refused": {watched(twoConnected+refusedOnce, listedBoth), nil, []string{
 			`rdma_port_peer_queue_pairs{device="mlx5_3",peer="unknown",port="1"} 0`,
