@@ -38,6 +38,9 @@ var (
 	portPeerRefused = observed(metric.Port("rdma_port_peer_unreachable_info",
 		"Last attempt to connect to a peer that failed, always 1; of certainty exact. error: timed_out (no neighbour answers), no_route, host_unreachable, host_down. command: that of the process.",
 		"as rdma_port_peer_lost_total", "peer", "error", "command"))
+	portPeerName = observed(metric.Port("rdma_port_peer_name_info",
+		"Name of the address of a lost peer, always 1; absent without one. source: site (configuration file), hosts (/etc/hosts).",
+		"--config.file; /etc/hosts", "peer", "name", "source"))
 	portGIDInfo = metric.Port("rdma_port_gid_info",
 		"Address of a GID of a port, always 1; at most 16 for each port. It names the peers of other hosts. Only with eBPF programs.",
 		"ports/N/gids", "gid")
@@ -58,6 +61,8 @@ const gidsOfPort = 16
 type collector struct {
 	table   *peers.Table
 	retries *shared.Retries
+	conf    *shared.SiteConfig
+	hosts   reading.Kept[map[string]string] // names of addresses
 	devices reading.Devices[deviceState, []qp.Address]
 }
 
@@ -70,14 +75,16 @@ type deviceState struct {
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
-	c := &collector{table: with.Peers, retries: with.Retries}
+	c := &collector{table: with.Peers, retries: with.Retries, conf: with.Site}
 	c.devices.Collector = "peers"
 	return &shared.Collector{
-		Name:  "peers",
-		Help:  "peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr",
-		Descs: []*metric.Desc{portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portGIDInfo, pairsDropped},
-		Read:  with.Devices.Read(c.read),
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *qp.Peers { return n.Peers }, emit),
+		Name: "peers",
+		Help: "peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr",
+		Descs: []*metric.Desc{
+			portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portPeerName, portGIDInfo, pairsDropped,
+		},
+		Read: with.Devices.Read(c.read),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *qp.Peers { return n.Peers }, emit),
 	}
 }
 
@@ -102,9 +109,11 @@ func (c *collector) read(
 	for _, r := range c.retries.Latest() {
 		c.table.Count(r.Device, r.Port, r.Exceeded, r.At)
 	}
+	c.readHosts(ctx, h, n)
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(found [][]qp.Address) {
 		c.table.Judge(h.Now())
 		n.Peers = c.table.Sum()
+		c.name(n.Peers.Lost)
 		n.Peers.Addresses = slices.Concat(found...)
 	}, done)
 }
@@ -147,7 +156,7 @@ func readAddresses(reader *reading.Reader, d *reading.Device) (out []qp.Address)
 		var gids []string
 		for _, name := range names {
 			text, state := r.TableEntry(dir, name)
-			gid := addressOf(text)
+			gid := qp.ShortAddress(text)
 			if state == reading.EntryUsed && isAddress(gid) && !slices.Contains(gids, gid) && len(gids) < gidsOfPort {
 				gids = append(gids, gid)
 				out = append(out, qp.Address{Device: d.Name, Port: port, GID: gid})
@@ -155,16 +164,6 @@ func readAddresses(reader *reading.Reader, d *reading.Device) (out []qp.Address)
 		}
 	}
 	return out
-}
-
-// addressOf returns the short form of a GID as sysfs writes it, and an IPv4 address for a mapped one. Another text is
-// unchanged.
-func addressOf(gid string) string {
-	a, err := netip.ParseAddr(gid)
-	if err != nil {
-		return gid
-	}
-	return a.Unmap().String()
 }
 
 // isAddress reports whether an entry of a GID table is in use: others are zero, or have a zero interface ID.
@@ -186,9 +185,12 @@ func emit(p *qp.Peers, s metric.Sink) {
 	}
 	for i := range p.Lost {
 		l := &p.Lost[i]
-		port, peer := strconv.Itoa(l.Port), addressOf(l.Peer)
+		port, peer := strconv.Itoa(l.Port), qp.ShortAddress(l.Peer)
 		s.Emit(portPeerLost, float64(l.Pairs), l.Device, port, peer, l.Certainty)
 		s.Emit(portPeerLostSince, float64(l.First.UnixMilli())/1000, l.Device, port, peer, l.Certainty)
+		if l.Name != "" && (i == 0 || !samePeer(l, &p.Lost[i-1])) { // else with another certainty
+			s.Emit(portPeerName, 1, l.Device, port, peer, l.Name, l.NamedBy)
+		}
 		if l.Certainty == qp.LostExactly {
 			s.Emit(portPeerRefused, 1, l.Device, port, peer, qp.Unreachable[l.Errno], l.Command)
 		}
