@@ -63,11 +63,20 @@ type QueuePair struct {
 	State int
 }
 
+// Connection is a connected ID of rdma_cm with a queue pair (RC, UC, XRC), as listed by RDMA netlink.
+type Connection struct {
+	QPN  uint64
+	Port int    // 0: unknown
+	PID  int    // as QueuePair.PID
+	Peer string // address as a GID in the form of sysfs: that of the interface, which is the GID for RoCE
+}
+
 // Peers sums up the connected queue pairs of a machine by port and peer.
 type Peers struct {
 	Ports   []PeersOfPort // sorted
 	Lost    []LostPeer    // sorted, at most 64
 	Dropped uint64        // queue pairs beyond the limit, so far
+	ByCM    bool          // no eBPF programs observe: the peers are those of rdma_cm, losses are not seen
 	// Addresses are GIDs of this machine's ports.
 	Addresses []Address
 }
