@@ -23,11 +23,11 @@ const programs = "eBPF programs at ib_modify_qp_with_udata, ib_modify_qp, ib_des
 
 var (
 	portPeers = metric.Of("rdma_port_peers", metric.Port("rdma_port_peers",
-		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known. Absent without eBPF programs.",
-		programs))
+		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known. Without eBPF programs those of rdma_cm, and losses are not seen.",
+		programs+"; without them RDMA netlink RES_CM_ID_GET"))
 	portQueuePairs = metric.Port("rdma_port_peer_queue_pairs",
-		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs.",
-		programs+"; RDMA netlink RES_QP_GET", "peer")
+		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs. Without eBPF programs known are those of rdma_cm, and unknown those of drivers without a firmware command for the list (rxe, siw, hfi1, cxgb4, irdma).",
+		programs+"; RDMA netlink RES_QP_GET, RES_CM_ID_GET", "peer")
 	portPeerLost = observed(metric.Port("rdma_port_peer_lost_total",
 		"Losses of a peer, at most 64 peers, those lost last. peer: address of its GID, or lid:N. certainty: exact (attempts to connect that failed for want of a route or neighbour, RoCE only), nearly_exact (queue pairs that the hardware put into ERR when retries were exceeded), candidate (queue pairs that ended within seconds of exceeded retries: all peers of a program that has exited).",
 		programs+"; RDMA netlink RES_QP_GET, after an increase of rdma_port_transport_retries_exceeded_total",
@@ -49,9 +49,10 @@ var (
 		programs)
 )
 
-// observed is for metrics that are absent where queue pairs are observed and nothing is wrong.
+// observed is for metrics that are absent where programs observe queue pairs and nothing is wrong. Where only those of
+// rdma_cm are known, losses are not seen.
 func observed(d *metric.Desc) *metric.Desc {
-	return metric.Of("rdma_port_peers", metric.Beside("rdma_port_peers", d))
+	return metric.Of("rdma_port_peers", metric.Beside(pairsDropped.Name, metric.Asks(source.EBPF, d)))
 }
 
 // gidsOfPort limits the series of a port.
@@ -64,6 +65,8 @@ type collector struct {
 	conf    *shared.SiteConfig
 	hosts   reading.Kept[map[string]string] // names of addresses
 	devices reading.Devices[deviceState, []qp.Address]
+	// connected is used instead of devices while no programs were attached.
+	connected reading.Devices[connectedDevice, []qp.PeersOfPort]
 }
 
 // deviceState belongs to the reader of its device, one at a time.
@@ -76,10 +79,10 @@ type deviceState struct {
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
 	c := &collector{table: with.Peers, retries: with.Retries, conf: with.Site}
-	c.devices.Collector = "peers"
+	c.devices.Collector, c.connected.Collector = "peers", "peers"
 	return &shared.Collector{
 		Name: "peers",
-		Help: "peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr",
+		Help: "peers of connected queue pairs, and those that were lost: without the eBPF programs of the collector gdr only peers of rdma_cm",
 		Descs: []*metric.Desc{
 			portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portPeerName, portGIDInfo, pairsDropped,
 		},
@@ -92,16 +95,19 @@ func New(with *shared.State) *shared.Collector {
 func (c *collector) read(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
 ) {
-	if h.Tracer == nil {
-		done(nil)
-		return
+	found, err := qp.Pairs{}, error(host.ErrNotTracing)
+	if h.Tracer != nil {
+		found, err = h.Tracer.Pairs(ctx, c.table.Last())
 	}
-	found, err := h.Tracer.Pairs(ctx, c.table.Last())
 	if err != nil {
 		if access.ReasonOf(err) == access.Malformed {
 			n.Issues = append(n.Issues, reading.IssueOf(source.EBPF, err))
 		}
-		done(nil)
+		if c.table.Observed() { // they are paused
+			done(nil)
+		} else {
+			c.readConnections(ctx, h, n, roster, done)
+		}
 		return
 	}
 	c.table.Take(&found)
@@ -173,7 +179,9 @@ func isAddress(gid string) bool {
 }
 
 func emit(p *qp.Peers, s metric.Sink) {
-	s.Emit(pairsDropped, float64(p.Dropped))
+	if !p.ByCM {
+		s.Emit(pairsDropped, float64(p.Dropped))
+	}
 	for i := range p.Ports {
 		one := &p.Ports[i]
 		port := strconv.Itoa(one.Port)

@@ -127,3 +127,35 @@ func TestNames(t *testing.T) {
 		})
 	}
 }
+
+// TestConnections: without eBPF programs the peers of rdma_cm are known. The queue pairs of mlx5 are not listed: each
+// would take a firmware command.
+func TestConnections(t *testing.T) {
+	const id = "17: port=1 pid=4711 peer=" + peerGID + "\n"
+	const two, refused = id + "19: port=1 pid=0 peer=" + ownGID + "\n", "-- rdma/mlx5_3/connections !EOPNOTSUPP --\n"
+	of := func(text string) string {
+		return collectortest.EthTree("mlx5_3", "eth0") +
+			collectortest.Files("rdma/mlx5_3/connections", strings.TrimSpace(text), "rdma/mlx5_3/pairs", strings.TrimSpace(listedBoth+older))
+	}
+	for name, x := range map[string]struct {
+		machine string
+		want    []string
+	}{
+		"no answer":     {collectortest.EthTree("mlx5_3", "eth0"), nil},
+		"not supported": {collectortest.EthTree("mlx5_3", "eth0") + refused, nil},
+		"two": {of(two), []string{
+			`rdma_port_peers{device="mlx5_3",port="1"} 2`, `rdma_port_peer_queue_pairs{device="mlx5_3",peer="known",port="1"} 2`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(shared.NewState(shared.Options{}))
+			h := played.Machine(t, x.machine)
+			for range 2 {
+				n, got := collectortest.Collect(t, h, c.Descs, c.Read, c.Emit)
+				if !slices.Equal(got, x.want) || len(n.Issues) > 0 {
+					t.Errorf("%q, want %q; %v", got, x.want, n.Issues)
+				}
+			}
+		})
+	}
+}

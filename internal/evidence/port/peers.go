@@ -43,7 +43,12 @@ func addLostPeers(f *fault.Fault, e *fault.Lines) {
 	known := f.Text(`sum(rdma_port_peer_queue_pairs{$port,peer="known"})`, "%.0f", "")
 	all := f.Text(`sum(rdma_port_peer_queue_pairs{$port}) and sum(rdma_port_peer_queue_pairs{$port,peer="unknown"})`,
 		"%.0f", "")
-	e.AddKnown("Peers", fault.When(all != "", known+" of "+all), " connected queue pairs known.")
+	if all != "" {
+		known += " of " + all
+	}
+	byCM := n == 0 && !f.Has(`rdma_port_gid_info{$device}`)
+	e.AddKnown("Peers", fault.When(all != "" || byCM, known), " connected queue pairs known"+
+		fault.When(byCM, ", by rdma_cm: losses are not seen without eBPF programs")+".")
 }
 
 // peerOf returns the name of an address, with the address and the rail where the fleet has them: "gpu-17 mlx5_3 (rail 3,
