@@ -16,7 +16,7 @@ func TestTypeAndUnitOfName(t *testing.T) {
 		"rdma_host_gpu_release_start_timestamp_seconds": {Type: exposition.Gauge, Unit: "seconds"},
 		"rdma_port_transmit_wait_ticks_total":           {Type: exposition.Counter, Unit: "ticks"},
 		"rdma_transceiver_receive_power_baseline_dbm":   {Type: exposition.Gauge, Unit: "dbm"},
-		"rdma_port_fec_lane_corrected_bit_errors_total":       {Type: exposition.Counter},
+		"rdma_port_fec_lane_corrected_bit_errors_total": {Type: exposition.Counter},
 		"rdma_port_pcie_stall_ratio":                    {Type: exposition.Gauge, Unit: "ratio"},
 	} {
 		if d := Host(name, "", ""); d.Type != want.Type || d.Unit != want.Unit {

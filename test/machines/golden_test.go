@@ -34,7 +34,7 @@ var inNoFixture = map[string]string{
 	"rdma_host_maintenance_end_timestamp_seconds":       "a replay keeps no state; TestMaintenance",
 	"rdma_config_last_reload_successful":                "a replay has its configuration from the capture; TestReload",
 	"rdma_config_last_reload_success_timestamp_seconds": "a replay has its configuration from the capture; TestReload",
-	"rdma_port_fec_lane_corrected_bit_errors_total":           "no driver of the recordings; TestEmitFEC",
+	"rdma_port_fec_lane_corrected_bit_errors_total":     "no driver of the recordings; TestEmitFEC",
 	"rdma_port_fec_lane_corrected_symbols_total":        "no driver of the recordings; TestEmitFEC, TestEmitIBFEC",
 	"rdma_port_fec_sync_header_errors_total":            "the driver of mlx5 does not pass them on; TestEmitIBFEC",
 	"rdma_port_fec_unknown_blocks_total":                "the driver of mlx5 does not pass them on; TestEmitIBFEC",
