@@ -32,8 +32,7 @@ func (c *collector) readConnections(
 	}, done)
 }
 
-// readConnected lists the IDs of rdma_cm each SlowInterval, and the queue pairs where that sends no firmware command for
-// each.
+// readConnected lists the IDs of rdma_cm each SlowInterval, and the queue pairs where that sends no firmware command.
 func readConnected(r *reading.Reader, d *reading.Device, st *connectedDevice) ([]qp.PeersOfPort, bool) {
 	if st.of == d && !st.read.DueOf(r, shared.SlowInterval) {
 		return st.ports, true

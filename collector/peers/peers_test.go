@@ -135,7 +135,8 @@ func TestConnections(t *testing.T) {
 	const two, refused = id + "19: port=1 pid=0 peer=" + ownGID + "\n", "-- rdma/mlx5_3/connections !EOPNOTSUPP --\n"
 	of := func(text string) string {
 		return collectortest.EthTree("mlx5_3", "eth0") +
-			collectortest.Files("rdma/mlx5_3/connections", strings.TrimSpace(text), "rdma/mlx5_3/pairs", strings.TrimSpace(listedBoth+older))
+			collectortest.Files("rdma/mlx5_3/connections", strings.TrimSpace(text),
+				"rdma/mlx5_3/pairs", strings.TrimSpace(listedBoth+older))
 	}
 	for name, x := range map[string]struct {
 		machine string

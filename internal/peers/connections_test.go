@@ -10,7 +10,13 @@ import (
 
 func TestOfConnections(t *testing.T) {
 	ids := []qp.Connection{{QPN: 17, Port: 1, Peer: near}, {QPN: 18, Port: 1, Peer: near}, {QPN: 19, Port: 2, Peer: far}}
-	pairs := []qp.QueuePair{{QPN: 17, Port: 1}, {QPN: 18, Port: 1}, {QPN: 19, Port: 2}, {QPN: 20, Port: 2}, {QPN: 21, Port: 3}}
+	pairs := []qp.QueuePair{
+		{QPN: 17, Port: 1},
+		{QPN: 18, Port: 1},
+		{QPN: 19, Port: 2},
+		{QPN: 20, Port: 2},
+		{QPN: 21, Port: 3},
+	}
 	for name, c := range map[string]struct {
 		ids   []qp.Connection
 		pairs []qp.QueuePair

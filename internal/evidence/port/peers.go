@@ -51,9 +51,9 @@ func addLostPeers(f *fault.Fault, e *fault.Lines) {
 		fault.When(byCM, ", by rdma_cm: losses are not seen without eBPF programs")+".")
 }
 
-// peerOf returns the name of an address, with the address and the rail where the fleet has them: "gpu-17 mlx5_3 (rail 3,
-// 10.0.0.17)". The name is that of the configuration file or of /etc/hosts, then that of the only exporter of the fleet
-// that reports the address; without one only the address.
+// peerOf returns the name of an address, with the address, and the rail where the fleet has it: "gpu-17 mlx5_3 (rail
+// 3, 10.0.0.17)". The name is that of the configuration file or of /etc/hosts, then that of the only exporter of the
+// fleet that reports the address; without one only the address.
 func peerOf(f *fault.Fault, address string) string {
 	name := f.LabelOf(fmt.Sprintf(`max by (name) (rdma_port_peer_name_info{$port,peer=%q})`, address), "name")
 	rail := ""
