@@ -23,10 +23,10 @@ const programs = "eBPF programs at ib_modify_qp_with_udata, ib_modify_qp, ib_des
 
 var (
 	portPeers = metric.Of("rdma_port_peers", metric.Port("rdma_port_peers",
-		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known. Without eBPF programs those of rdma_cm, and losses are not seen.",
+		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known; without eBPF programs those of rdma_cm.",
 		programs+"; without them RDMA netlink RES_CM_ID_GET"))
 	portQueuePairs = metric.Port("rdma_port_peer_queue_pairs",
-		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs. Without eBPF programs known are those of rdma_cm, and unknown those of drivers without a firmware command for the list (rxe, siw, hfi1, cxgb4, irdma).",
+		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs. Without eBPF programs known are those of rdma_cm, and unknown is only of rxe, siw, hfi1, cxgb4 and irdma.",
 		programs+"; RDMA netlink RES_QP_GET, RES_CM_ID_GET", "peer")
 	portPeerLost = observed(metric.Port("rdma_port_peer_lost_total",
 		"Losses of a peer, at most 64 peers, those lost last. peer: address of its GID, or lid:N. certainty: exact (attempts to connect that failed for want of a route or neighbour, RoCE only), nearly_exact (queue pairs that the hardware put into ERR when retries were exceeded), candidate (queue pairs that ended within seconds of exceeded retries: all peers of a program that has exited).",

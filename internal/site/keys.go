@@ -56,8 +56,8 @@ var RackKeys = []Key{
 
 // PeerKeys are the keys of an entry of peers.
 var PeerKeys = []Key{
-	{"address", "IP address, GID, or `lid:N`", "none: required", "address of the peer, as in the label `peer` of `rdma_port_peer_lost_total`"},
-	{"name", "text, at most 128 bytes", "none: required", "host and device: the label `name` of `rdma_port_peer_name_info`"},
+	{"address", "IP address, GID, or `lid:N`", "none: required", "as the label `peer` of `rdma_port_peer_lost_total`"},
+	{"name", "text, at most 128 bytes", "none: required", "host and device, as the label `name` of `rdma_port_peer_name_info`"},
 }
 
 // SetupKeys are the keys of an entry of setup, in addition to match.
