@@ -40,13 +40,10 @@ const (
 	jobsNamed  = 64
 )
 
-// memoryQPs are drivers whose query_qp reads memory only. Those of other drivers send a firmware command.
-var memoryQPs = []string{"rxe", "siw", "hfi1", "cxgb4", "irdma"}
-
 // listsQPs reports whether the queue pairs of a device can be listed without firmware commands.
 func listsQPs(name string, devices []snapshot.Device) bool {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == name })
-	return i >= 0 && slices.Contains(memoryQPs, devices[i].Driver)
+	return i >= 0 && shared.ListsQPs(devices[i].Driver)
 }
 
 // jobs returns the workloads on the ports of each device. A device without an answer of RDMA netlink has the processes

@@ -23,11 +23,11 @@ const programs = "eBPF programs at ib_modify_qp_with_udata, ib_modify_qp, ib_des
 
 var (
 	portPeers = metric.Of("rdma_port_peers", metric.Port("rdma_port_peers",
-		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known. Absent without eBPF programs.",
-		programs))
+		"Different peers (GIDs, or LIDs) of the connected queue pairs of a port, as far as known; without eBPF programs those of rdma_cm.",
+		programs+"; without them RDMA netlink RES_CM_ID_GET"))
 	portQueuePairs = metric.Port("rdma_port_peer_queue_pairs",
-		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs.",
-		programs+"; RDMA netlink RES_QP_GET", "peer")
+		"Connected queue pairs (RC, UC, XRC) of a port. peer: known; unknown: connected before the eBPF programs were attached, and not known from an earlier run. Queue pairs of DEVX, UD, DC and SRD are not included: the kernel does not know their peers. unknown is absent where RDMA netlink does not list queue pairs. Without eBPF programs known are those of rdma_cm, and unknown is only of rxe, siw, hfi1, cxgb4 and irdma.",
+		programs+"; RDMA netlink RES_QP_GET, RES_CM_ID_GET", "peer")
 	portPeerLost = observed(metric.Port("rdma_port_peer_lost_total",
 		"Losses of a peer, at most 64 peers, those lost last. peer: address of its GID, or lid:N. certainty: exact (attempts to connect that failed for want of a route or neighbour, RoCE only), nearly_exact (queue pairs that the hardware put into ERR when retries were exceeded), candidate (queue pairs that ended within seconds of exceeded retries: all peers of a program that has exited).",
 		programs+"; RDMA netlink RES_QP_GET, after an increase of rdma_port_transport_retries_exceeded_total",
@@ -38,14 +38,21 @@ var (
 	portPeerRefused = observed(metric.Port("rdma_port_peer_unreachable_info",
 		"Last attempt to connect to a peer that failed, always 1; of certainty exact. error: timed_out (no neighbour answers), no_route, host_unreachable, host_down. command: that of the process.",
 		"as rdma_port_peer_lost_total", "peer", "error", "command"))
+	portPeerName = observed(metric.Port("rdma_port_peer_name_info",
+		"Name of the address of a lost peer, always 1; absent without one. source: site (configuration file), hosts (/etc/hosts).",
+		"--config.file; /etc/hosts", "peer", "name", "source"))
 	portGIDInfo = metric.Port("rdma_port_gid_info",
 		"Address of a GID of a port, always 1; at most 16 for each port. It names the peers of other hosts. Only with eBPF programs.",
 		"ports/N/gids", "gid")
+	pairsDropped = metric.Host("rdma_peer_queue_pairs_dropped_total",
+		"Connected queue pairs beyond the 65,536 that are kept: missing in rdma_port_peers and rdma_port_peer_queue_pairs.",
+		programs)
 )
 
-// observed is for metrics that are absent where queue pairs are observed and nothing is wrong.
+// observed is for metrics that are absent where programs observe queue pairs and nothing is wrong. Where only those of
+// rdma_cm are known, losses are not seen.
 func observed(d *metric.Desc) *metric.Desc {
-	return metric.Of("rdma_port_peers", metric.Beside("rdma_port_peers", d))
+	return metric.Of("rdma_port_peers", metric.Beside(pairsDropped.Name, metric.Asks(source.EBPF, d)))
 }
 
 // gidsOfPort limits the series of a port.
@@ -55,7 +62,11 @@ const gidsOfPort = 16
 type collector struct {
 	table   *peers.Table
 	retries *shared.Retries
+	conf    *shared.SiteConfig
+	hosts   reading.Kept[map[string]string] // names of addresses
 	devices reading.Devices[deviceState, []qp.Address]
+	// connected is used instead of devices while no programs were attached.
+	connected reading.Devices[connectedDevice, []qp.PeersOfPort]
 }
 
 // deviceState belongs to the reader of its device, one at a time.
@@ -67,14 +78,16 @@ type deviceState struct {
 
 // New returns the collector.
 func New(with *shared.State) *shared.Collector {
-	c := &collector{table: with.Peers, retries: with.Retries}
-	c.devices.Collector = "peers"
+	c := &collector{table: with.Peers, retries: with.Retries, conf: with.Site}
+	c.devices.Collector, c.connected.Collector = "peers", "peers"
 	return &shared.Collector{
-		Name:  "peers",
-		Help:  "peers of connected queue pairs, and those that were lost: needs the eBPF programs of the collector gdr",
-		Descs: []*metric.Desc{portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portGIDInfo},
-		Read:  with.Devices.Read(c.read),
-		Emit:  metric.EmitSection(func(n *snapshot.Node) *qp.Peers { return n.Peers }, emit),
+		Name: "peers",
+		Help: "peers of connected queue pairs, and those that were lost: without the eBPF programs of the collector gdr only peers of rdma_cm",
+		Descs: []*metric.Desc{
+			portPeers, portQueuePairs, portPeerLost, portPeerLostSince, portPeerRefused, portPeerName, portGIDInfo, pairsDropped,
+		},
+		Read: with.Devices.Read(c.read),
+		Emit: metric.EmitSection(func(n *snapshot.Node) *qp.Peers { return n.Peers }, emit),
 	}
 }
 
@@ -82,16 +95,19 @@ func New(with *shared.State) *shared.Collector {
 func (c *collector) read(
 	ctx context.Context, h *host.Host, n *snapshot.Node, roster *reading.Roster, done func(error),
 ) {
-	if h.Tracer == nil {
-		done(nil)
-		return
+	found, err := qp.Pairs{}, error(host.ErrNotTracing)
+	if h.Tracer != nil {
+		found, err = h.Tracer.Pairs(ctx, c.table.Last())
 	}
-	found, err := h.Tracer.Pairs(ctx, c.table.Last())
 	if err != nil {
 		if access.ReasonOf(err) == access.Malformed {
 			n.Issues = append(n.Issues, reading.IssueOf(source.EBPF, err))
 		}
-		done(nil)
+		if c.table.Observed() { // they are paused
+			done(nil)
+		} else {
+			c.readConnections(ctx, h, n, roster, done)
+		}
 		return
 	}
 	c.table.Take(&found)
@@ -99,9 +115,11 @@ func (c *collector) read(
 	for _, r := range c.retries.Latest() {
 		c.table.Count(r.Device, r.Port, r.Exceeded, r.At)
 	}
+	c.readHosts(ctx, h, n)
 	c.devices.ReadAll(ctx, h, n, roster, c.readDevice, func(found [][]qp.Address) {
 		c.table.Judge(h.Now())
 		n.Peers = c.table.Sum()
+		c.name(n.Peers.Lost)
 		n.Peers.Addresses = slices.Concat(found...)
 	}, done)
 }
@@ -144,7 +162,7 @@ func readAddresses(reader *reading.Reader, d *reading.Device) (out []qp.Address)
 		var gids []string
 		for _, name := range names {
 			text, state := r.TableEntry(dir, name)
-			gid := addressOf(text)
+			gid := qp.ShortAddress(text)
 			if state == reading.EntryUsed && isAddress(gid) && !slices.Contains(gids, gid) && len(gids) < gidsOfPort {
 				gids = append(gids, gid)
 				out = append(out, qp.Address{Device: d.Name, Port: port, GID: gid})
@@ -154,16 +172,6 @@ func readAddresses(reader *reading.Reader, d *reading.Device) (out []qp.Address)
 	return out
 }
 
-// addressOf returns the short form of a GID as sysfs writes it, and an IPv4 address for a mapped one. Another text is
-// unchanged.
-func addressOf(gid string) string {
-	a, err := netip.ParseAddr(gid)
-	if err != nil {
-		return gid
-	}
-	return a.Unmap().String()
-}
-
 // isAddress reports whether an entry of a GID table is in use: others are zero, or have a zero interface ID.
 func isAddress(gid string) bool {
 	a, err := netip.ParseAddr(gid)
@@ -171,6 +179,9 @@ func isAddress(gid string) bool {
 }
 
 func emit(p *qp.Peers, s metric.Sink) {
+	if !p.ByCM {
+		s.Emit(pairsDropped, float64(p.Dropped))
+	}
 	for i := range p.Ports {
 		one := &p.Ports[i]
 		port := strconv.Itoa(one.Port)
@@ -182,9 +193,12 @@ func emit(p *qp.Peers, s metric.Sink) {
 	}
 	for i := range p.Lost {
 		l := &p.Lost[i]
-		port, peer := strconv.Itoa(l.Port), addressOf(l.Peer)
+		port, peer := strconv.Itoa(l.Port), qp.ShortAddress(l.Peer)
 		s.Emit(portPeerLost, float64(l.Pairs), l.Device, port, peer, l.Certainty)
 		s.Emit(portPeerLostSince, float64(l.First.UnixMilli())/1000, l.Device, port, peer, l.Certainty)
+		if l.Name != "" && (i == 0 || !samePeer(l, &p.Lost[i-1])) { // else with another certainty
+			s.Emit(portPeerName, 1, l.Device, port, peer, l.Name, l.NamedBy)
+		}
 		if l.Certainty == qp.LostExactly {
 			s.Emit(portPeerRefused, 1, l.Device, port, peer, qp.Unreachable[l.Errno], l.Command)
 		}

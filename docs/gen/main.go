@@ -74,7 +74,7 @@ func run(dir string, check bool) error {
 		{"../packaging/man/rdma_exporter.1", man},
 	}
 	for name, parts := range map[string]map[string]func() (string, error){
-		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys), "setup": keyTable(site.SetupKeys), "switches": keyTable(site.SwitchKeys), "racks": keyTable(site.RackKeys)},
+		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys), "setup": keyTable(site.SetupKeys), "switches": keyTable(site.SwitchKeys), "racks": keyTable(site.RackKeys), "peers": keyTable(site.PeerKeys)},
 		"permissions.md":   {"guarded": permissionTable},
 	} {
 		p, err := marked(os.DirFS(dir), name, parts)

@@ -220,6 +220,9 @@ type RDMA interface {
 	// QueuePairs is RDMA_NLDEV_CMD_RES_QP_GET: those of a device with a peer (RC, UC, XRC), in RTR, RTS or ERR. The driver
 	// is queried for each queue pair of the device: mlx5 sends a firmware command. PIDs are those of Holders.
 	QueuePairs(ctx context.Context, device string) ([]qp.QueuePair, error)
+	// Connections is RDMA_NLDEV_CMD_RES_CM_ID_GET: the connected IDs of rdma_cm, one for each queue pair. The kernel
+	// answers from its own list. PIDs are those of Holders.
+	Connections(ctx context.Context, device string) ([]qp.Connection, error)
 }
 
 // RDMAPort is the answer to PORT_GET; nil: not sent by the kernel.

@@ -261,6 +261,20 @@ func (p *pair) is(q *qp.QueuePair) bool {
 	return p.pid == q.PID && (q.PeerQPN == 0 || p.number == q.PeerQPN) && (q.Port == 0 || p.port == q.Port)
 }
 
+// Observed reports whether programs were ever read.
+func (t *Table) Observed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.epoch > 0
+}
+
+// HasLost reports whether a peer was lost.
+func (t *Table) HasLost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.lost) > 0
+}
+
 // Retain forgets the devices that are not among the present ones.
 func (t *Table) Retain(devices []string) {
 	t.mu.Lock()

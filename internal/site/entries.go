@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/snapshot/qp"
 	"rdma_exporter/internal/words"
 )
 
@@ -31,6 +32,7 @@ func (p *Problems) entries(root *yaml.Node, c *Config) {
 		p.when(s.Uplinks == 0, n, "switches: uplinks missing: add the number of its links to other switches")
 	})
 	p.racks(root, c)
+	p.peers(root, c)
 }
 
 // each checks the entries of a list, with their nodes.
@@ -100,6 +102,27 @@ func (p *Problems) racks(root *yaml.Node, c *Config) {
 			known[host] = named{r.Rack, n.Line}
 		}
 	})
+}
+
+// peers checks that each entry has an address and a name, and that no address is given two names. It sorts them.
+func (p *Problems) peers(root *yaml.Node, c *Config) {
+	type named struct {
+		name string
+		line int
+	}
+	known := map[string]named{} // by address
+	each(root, "peers", c.Peers, func(n *yaml.Node, one *Peer) {
+		p.when(one.Address == "", n, "peers: address missing: add the IP address, the GID or lid:N of the peer")
+		p.when(one.Name == "", n, "peers: name missing: add the host and the device of the peer")
+		one.Address = qp.ShortAddress(one.Address)
+		if first, ok := known[one.Address]; ok && one.Address != "" && first.name != one.Name {
+			p.fail(n, "peers: address %q has name %q in line %d: remove one of the two entries", one.Address,
+				clip(first.name), first.line)
+			return
+		}
+		known[one.Address] = named{one.Name, n.Line}
+	})
+	slices.SortFunc(c.Peers, func(a, b Peer) int { return strings.Compare(a.Address, b.Address) })
 }
 
 func (p *Problems) needMatch(n *yaml.Node, m *Match, what string) {

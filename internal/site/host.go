@@ -20,10 +20,10 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling, setup, switches and racks
+	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling and others
 		list := root.Content[i]
-		if root.Content[i-1].Value == "switches" {
-			list.Content = nil // names of no host
+		if key := root.Content[i-1].Value; key == "switches" || key == "peers" {
+			list.Content = nil // names of no host, or of others
 		}
 		list.Content = slices.DeleteFunc(list.Content,
 			func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })

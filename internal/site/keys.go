@@ -54,6 +54,12 @@ var RackKeys = []Key{
 	{"rack", "text, at most 128 bytes", "none: required", "name of the rack, as in the label `rack` of `rdma_place_info`"},
 }
 
+// PeerKeys are the keys of an entry of peers.
+var PeerKeys = []Key{
+	{"address", "IP address, GID, or `lid:N`", "none: required", "as the label `peer` of `rdma_port_peer_lost_total`"},
+	{"name", "text, at most 128 bytes", "none: required", "host and device, as the label `name` of `rdma_port_peer_name_info`"},
+}
+
 // SetupKeys are the keys of an entry of setup, in addition to match.
 var SetupKeys = []Key{
 	{

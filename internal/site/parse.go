@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -159,13 +160,14 @@ var (
 
 // mappings of the file by their Go types.
 var mappings = map[string]struct{ name, keys string }{
-	"site.Config": {"the file", "cabling, ignore, pins, racks, setup, switches"},
+	"site.Config": {"the file", "cabling, ignore, peers, pins, racks, setup, switches"},
 	"site.Pin":    {"pins", namesOf(PinKeys, "match")},
 	"site.Ignore": {"ignore", "match"},
 	"site.Cable":  {"cabling", namesOf(CablingKeys, "match")},
 	"site.Setup":  {"setup", namesOf(SetupKeys, "match")},
 	"site.Switch": {"switches", namesOf(SwitchKeys)},
 	"site.Rack":   {"racks", namesOf(RackKeys, "match")},
+	"site.Peer":   {"peers", namesOf(PeerKeys)},
 	"site.Match":  {"match", namesOf(MatchKeys)},
 }
 
@@ -291,6 +293,8 @@ var checks = map[string]func(*yaml.Node) string{
 	"port_id":            wrongText,
 	"uplinks":            integer(1, 1024), // exceeds the ports of any switch
 	"rack":               wrongLabel,
+	"address":            wrongAddress,
+	"name":               wrongLabel,
 
 	"pci_address": exact(func(s string) bool { return pciAddress.MatchString(s) }, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`),
 	"port":        exact(func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"),
@@ -319,6 +323,17 @@ func wrongLabel(n *yaml.Node) string {
 	if v := n.Value; reason == "" && (len(v) > maxLabel || strings.TrimSpace(v) != v || words.Foreign(v) != v) {
 		return fmt.Sprintf("%q: must be one line of at most %d bytes, without blanks at its ends and without control characters",
 			clip(v), maxLabel)
+	}
+	return reason
+}
+
+// lid is the address of an InfiniBand peer without a GID.
+var lid = regexp.MustCompile(`^lid:[0-9]{1,10}$`)
+
+func wrongAddress(n *yaml.Node) string {
+	reason := wrongText(n)
+	if a, err := netip.ParseAddr(n.Value); reason == "" && (err != nil || a.Zone() != "") && !lid.MatchString(n.Value) {
+		return fmt.Sprintf(`%q: must be an IP address, a GID or "lid:17"`, clip(n.Value))
 	}
 	return reason
 }

@@ -110,8 +110,8 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {a\n  rate: 1\n": "line 2: invalid YAML: did not find expected ',' or '}'",
 		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: invalid YAML: did not find expected key",
 		"%FOO\n":             "line 1: invalid YAML: found unknown directive name",
-		"pin: []":            `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, racks, setup, switches`,
-		"- a":                "line 1: the file: must be a mapping with the keys cabling, ignore, pins, racks, setup, switches",
+		"pin: []":            `line 1: the file: unknown key "pin", known keys: cabling, ignore, peers, pins, racks, setup, switches`,
+		"- a":                "line 1: the file: must be a mapping with the keys cabling, ignore, peers, pins, racks, setup, switches",
 		"pins: {}":           "line 1: pins: must be a list",
 		"pins: x":            "line 1: pins: must be a list",
 		"pins: [x]":          "line 1: pins: must be a mapping with the keys active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
@@ -208,6 +208,16 @@ func TestErrors(t *testing.T) {
 
 		"racks:\n- {match: {hostname: [a, b]}, rack: r1}\n- {match: {hostname: [c, b, a]}, rack: r2}": `line 3: racks: hostname "b" has rack "r1" in line 2: remove it from one of the two entries`,
 		"racks:\n- {match: {hostname: a*}, rack: r1}\n\n- {match: {hostname: a*}, rack: r2}":          `line 4: racks: hostname "a*" has rack "r1" in line 2: remove it from one of the two entries`,
+
+		"peers: {10.0.0.1: gpu-1}":                   "line 1: peers: must be a list",
+		"peers:\n- {address: 10.0.0.1}":              "line 2: peers: name missing: add the host and the device of the peer",
+		"peers:\n- {name: gpu-1}":                    "line 2: peers: address missing: add the IP address, the GID or lid:N of the peer",
+		"peers:\n- {address: 10.0.0.1, name: ' a'}":  `line 2: name: " a": ` + badLabel,
+		"peers:\n- {address: 10.0.0.1, host: gpu-1}": `line 2: peers: unknown key "host", known keys: address, name`,
+		"peers:\n- {address: gpu-1, name: gpu-1}":    `line 2: address: "gpu-1": must be an IP address, a GID or "lid:17"`,
+		"peers:\n- {address: fe80::1%ib0, name: a}":  `line 2: address: "fe80::1%ib0": must be an IP address, a GID or "lid:17"`,
+
+		"peers:\n- {address: 10.0.0.1, name: a}\n- {address: '::ffff:10.0.0.1', name: b}": `line 3: peers: address "10.0.0.1" has name "a" in line 2: remove one of the two entries`,
 	} {
 		t.Run(fmt.Sprintf("%.80s", text), func(t *testing.T) {
 			c, err := Parse([]byte(text))
@@ -307,6 +317,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(pinFile("rate: 2.5G")))
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("cabling: [{match: {device: mlx5_0}, system: leaf-1, port_id: 7}]"))
+	f.Add([]byte("peers: [{address: fe80::1, name: gpu-17 mlx5_3}, {address: lid:7, name: gpu-18}]"))
 	f.Add([]byte("racks: [{match: {hostname: gpu-*}, rack: r1}, {match: {hostname: [gpu-1]}, rack: 2}]"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Parse(b)
@@ -367,7 +378,7 @@ func TestKeys(t *testing.T) {
 	}{
 		"match": {MatchKeys, Match{}}, "pins": {PinKeys, Pin{}}, "cabling": {CablingKeys, Cable{}},
 		"setup": {SetupKeys, Setup{}}, "switches": {SwitchKeys, Switch{}},
-		"racks": {RackKeys, Rack{}},
+		"racks": {RackKeys, Rack{}}, "peers": {PeerKeys, Peer{}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var taken []string

@@ -1,5 +1,5 @@
 // Package site parses the site configuration (--config.file): expectations of devices and ports, ignored ones, cabling,
-// racks. It does no I/O.
+// racks, names of peers. It does no I/O.
 package site
 
 import (
@@ -17,6 +17,7 @@ type Config struct {
 	Setup    []Setup  `yaml:"setup"`
 	Switches []Switch `yaml:"switches"`
 	Racks    []Rack   `yaml:"racks"`
+	Peers    []Peer   `yaml:"peers"` // sorted by Address
 }
 
 // Rate is in bits per second. The file has it with its unit.
@@ -65,6 +66,12 @@ type Switch struct {
 type Rack struct {
 	Match Match  `yaml:"match"`
 	Rack  string `yaml:"rack"`
+}
+
+// Peer is the name of an address that queue pairs connect to.
+type Peer struct {
+	Address string `yaml:"address"` // as qp.ShortAddress returns it
+	Name    string `yaml:"name"`
 }
 
 // Subject is a port, or with Port 0 a device. Empty facts are unknown, and match no key.
@@ -200,6 +207,20 @@ func (c *Config) Rack(hostname string) string {
 		}
 	}
 	return ""
+}
+
+// Peer returns the name of an address, as qp.ShortAddress returns it; empty if there is none.
+func (c *Config) Peer(address string) string {
+	if c == nil {
+		return ""
+	}
+	i, found := slices.BinarySearchFunc(c.Peers, address, func(p Peer, address string) int {
+		return strings.Compare(p.Address, address)
+	})
+	if !found {
+		return ""
+	}
+	return c.Peers[i].Name
 }
 
 // Systems returns the names of the systems at the far end of cables, unique and sorted.

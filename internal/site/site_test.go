@@ -259,6 +259,8 @@ cabling:
   - {match: {hostname: gpu-1, device: mlx5_0}, system: secret-leaf, port_id: "7"}
 switches:
   - {switch: secret-leaf, uplinks: 16}
+peers:
+  - {address: 10.1.2.3, name: secret-7 mlx5_0}
 racks:
   - {match: {hostname: secret-9}, rack: secret-1}
   - {match: {hostname: "gpu-*"}, rack: secret-2}
@@ -281,6 +283,7 @@ ignore: []
 cabling:
     - {match: {hostname: host-1, device: mlx5_0}, system: switch-1, port_id: "7"}
 switches: []
+peers: []
 racks:
     - {match: {hostname: host-1}, rack: rack-1}
     - {match: {hostname: host-1}, rack: rack-1}
@@ -373,5 +376,25 @@ func TestWant(t *testing.T) {
 	}
 	if got := (*Config)(nil).Want("acs", Subject{}); got != "" {
 		t.Errorf("without a file: %q", got)
+	}
+}
+
+func TestPeer(t *testing.T) {
+	c := parsed(t, `peers:
+  - {address: "0000:0000:0000:0000:0000:ffff:0a00:0011", name: gpu-17 mlx5_3}
+  - {address: FE80::17, name: gpu-17}
+  - {address: lid:9, name: gpu-9}
+  - {address: 10.0.0.2, name: "gpu \"2\""}
+`)
+	for address, want := range map[string]string{
+		"10.0.0.17": "gpu-17 mlx5_3", "fe80::17": "gpu-17", "lid:9": "gpu-9", "10.0.0.2": `gpu "2"`,
+		"10.0.0.1": "", "lid:99": "", "": "",
+	} {
+		if got := c.Peer(address); got != want {
+			t.Errorf("%s: %q, want %q", address, got, want)
+		}
+	}
+	if got := (*Config)(nil).Peer("10.0.0.17"); got != "" {
+		t.Error(got)
 	}
 }

@@ -20,7 +20,7 @@ func TestCheckConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: 4\n"+validConfig)
 	if code, out, errs := runProgram(t, "check-config", file); code != 0 ||
-		out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches, 0 racks\n" || errs != "" {
+		out != file+": valid, 1 pins, 1 ignores, 0 cables, 0 setups, 0 switches, 0 racks, 0 peers\n" || errs != "" {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)

@@ -179,6 +179,10 @@ func (x rdma) QueuePairs(ctx context.Context, device string) ([]qp.QueuePair, er
 	return spoil[[]qp.QueuePair](x.m, "RDMA.QueuePairs")(x.of.QueuePairs(ctx, device))
 }
 
+func (x rdma) Connections(ctx context.Context, device string) ([]qp.Connection, error) {
+	return spoil[[]qp.Connection](x.m, "RDMA.Connections")(x.of.Connections(ctx, device))
+}
+
 type ethtool struct {
 	of host.Ethtool
 	m  *marks

@@ -4,6 +4,7 @@ package foreign_test
 var keptFields = map[string]string{
 	"RDMA.Port.Netdev":                        joins,
 	"RDMA.Stats[].Name":                       meaning,
+	"RDMA.Connections[].Peer":                 "an address, formatted from its bytes: FuzzParseConnections",
 	"Ethtool.NetdevStats[].Name":              meaning,
 	"Ethtool.StandardStats[].Name":            meaning,
 	"Devlink.Health[].Bus":                    joins,

@@ -326,6 +326,8 @@ alice
 # of alice
 softdep nvidia post: nvidia-peermem
 install x /home/alice/run
+-- etc/hosts --
+10.0.0.17 gpu-17.site
 -- exporter/state.json --
 {"functions": {"guid/b83f:d203:00ab:cde7": {"boot": "4dc3109b-e593-4fae-9077-8e4835b180e1"}}, "places": {
 "guid/b83f:d203:00ab:cde7": {"path": "0000:00:01.0 0000:01:00.0"},
@@ -370,7 +372,8 @@ NCCL_IB_TC=secret
 		}
 	}
 	left := []string{
-		"etc/cufile.conf", "etc/modprobe.d/site.conf (in part)", "etc/nccl.conf (in part)", "exporter/state.json (in part)",
+		"etc/cufile.conf", "etc/hosts", "etc/modprobe.d/site.conf (in part)", "etc/nccl.conf (in part)",
+		"exporter/state.json (in part)",
 	}
 	if _, there := got["0s etc/cufile.conf"]; there || !slices.Equal(a.Meta.LeftOut, left) {
 		t.Errorf("a file without a form: %q, left out %q", got["0s etc/cufile.conf"], a.Meta.LeftOut)

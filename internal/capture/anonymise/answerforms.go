@@ -43,6 +43,7 @@ var answerKinds = []answerKind{
 	kindOf[accel.Trace](answer.TracePath),
 	kindOf[qp.Pairs](answer.PairsPath),
 	kindOf[[]qp.QueuePair](`rdma/[^/]+/pairs`),
+	kindOf[[]qp.Connection](`rdma/[^/]+/connections`),
 }
 
 type answerKind struct {
@@ -201,6 +202,7 @@ var fieldRules = sync.OnceValue(func() rulesByField {
 		"PairEvent.Command":      knownCommand,
 		"PairEvent.Peer":         shaped(gid + `|lid:[0-9]{1,10}`),
 		"PairEvent.Event":        word,
+		"Connection.Peer":        shaped(gid),
 	}
 })
 

@@ -168,6 +168,13 @@ func eachPID(e capture.Entry, to func(int) int) capture.Entry {
 			}
 			return pids
 		})
+	case strings.HasPrefix(e.Path, "rdma/") && strings.HasSuffix(e.Path, "/connections"):
+		return withPIDs(e, to, func(found *[]qp.Connection) (pids []*int) {
+			for i := range *found {
+				pids = append(pids, &(*found)[i].PID)
+			}
+			return pids
+		})
 	}
 	return e
 }

@@ -21,11 +21,13 @@ func TestProcessesAreNumbered(t *testing.T) {
 		{Path: answer.ProcessDir + "/4022", Data: []byte("command: wekanode\n")},
 		{Path: answer.ProcessDir + "/90211", Data: []byte("command: python3\n")},
 		{Path: "rdma/mlx5_0/holders", Data: []byte("4022: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n")},
+		{Path: answer.ConnectionsOf("mlx5_0"), Data: []byte("17: port=1 pid=90211 peer=0000:0000:0000:0000:0000:ffff:0a07:0811\n" +
+			"18: port=1 pid=0 peer=gpu-17.site\n")},
 	}}}}
 	Archive(a)
 	for i, want := range map[int]string{
 		0: strings.ReplaceAll(traced, "90211", "1002"),
-		4: "1001: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n",
+		5: "1001: contexts=1 regions=2 bytes=8192\n0: contexts=1 regions=0 bytes=0\n",
 	} {
 		if got := string(a.Rounds[0].Entries[i].Data); got != want {
 			t.Errorf("%d:\n%s\nwant\n%s", i, got, want)
@@ -35,6 +37,10 @@ func TestProcessesAreNumbered(t *testing.T) {
 		t.Error(got)
 	}
 	if got := string(a.Rounds[0].Entries[1].Data); !strings.Contains(got, "processes: 1002 1003\n") {
+		t.Error(got)
+	}
+	if got := string(a.Rounds[0].Entries[4].Data); !strings.HasPrefix(got, "17: port=1 pid=1002 peer=0000:0000:") ||
+		strings.Contains(got, "0a07:0811") || !strings.HasSuffix(got, "\n18: port=1 pid=0 peer=x\n") {
 		t.Error(got)
 	}
 	before := archives.Format(t, a)

@@ -32,6 +32,9 @@ const ModesDir = "modes"
 // QueuePairsOf returns the path of the connected queue pairs of a device, as listed by RDMA netlink.
 func QueuePairsOf(device string) string { return "rdma/" + device + "/pairs" }
 
+// ConnectionsOf returns the path of the connected IDs of rdma_cm of a device.
+func ConnectionsOf(device string) string { return "rdma/" + device + "/connections" }
+
 // LLDPDir has the neighbours of systemd-networkd by interface index: frames, each preceded by its length.
 const LLDPDir = "run/systemd/netif/lldp/"
 

@@ -361,6 +361,11 @@ var typeForms = sync.OnceValue(func() map[reflect.Type]string {
 			Port    port
 			PID     pid
 			State   state`,
+		reflect.TypeFor[qp.Connection](): `
+			QPN  ,name
+			Port port
+			PID  pid
+			Peer peer`,
 	}
 })
 

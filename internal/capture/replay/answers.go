@@ -218,6 +218,12 @@ func (a answers) QueuePairs(ctx context.Context, device string) ([]qp.QueuePair,
 		func(h *host.Host) ([]qp.QueuePair, error) { return h.RDMA.QueuePairs(ctx, device) })
 }
 
+// Connections returns the connected IDs of rdma_cm. Captures of earlier versions have none.
+func (a answers) Connections(ctx context.Context, device string) ([]qp.Connection, error) {
+	return query(a, answer.ConnectionsOf(device),
+		func(h *host.Host) ([]qp.Connection, error) { return h.RDMA.Connections(ctx, device) })
+}
+
 // KernelLog returns the events of the kernel log, with their lines as they were printed only if that is wanted.
 func (a answers) KernelLog(ctx context.Context) (host.KernelLogReading, error) {
 	reading, err := query(a, answer.KernelLogPath, func(h *host.Host) (host.KernelLogReading, error) {

@@ -27,7 +27,9 @@ func (k *CheckConfig) Run(_ context.Context, _ *machine.Config, std command.Stre
 		fmt.Fprintln(std.Err, err)
 		return command.UsageError, nil
 	}
-	fmt.Fprintf(std.Out, "%s: valid, %d pins, %d ignores, %d cables, %d setups, %d switches, %d racks\n", k.file,
-		len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup), len(c.Switches), len(c.Racks))
+	fmt.Fprintf(std.Out, "%s: valid, %d pins, %d ignores, %d cables, %d setups, %d switches, %d racks, %d peers\n",
+		k.file,
+		len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup), len(c.Switches), len(c.Racks),
+		len(c.Peers))
 	return command.OK, nil
 }

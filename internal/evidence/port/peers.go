@@ -1,6 +1,7 @@
 package port
 
 import (
+	"cmp"
 	"fmt"
 
 	"rdma_exporter/internal/evidence/fault"
@@ -42,15 +43,31 @@ func addLostPeers(f *fault.Fault, e *fault.Lines) {
 	known := f.Text(`sum(rdma_port_peer_queue_pairs{$port,peer="known"})`, "%.0f", "")
 	all := f.Text(`sum(rdma_port_peer_queue_pairs{$port}) and sum(rdma_port_peer_queue_pairs{$port,peer="unknown"})`,
 		"%.0f", "")
-	e.AddKnown("Peers", fault.When(all != "", known+" of "+all), " connected queue pairs known.")
+	if all != "" {
+		known += " of " + all
+	}
+	byCM := n == 0 && !f.Has(`rdma_port_gid_info{$device}`)
+	e.AddKnown("Peers", fault.When(all != "" || byCM, known), " connected queue pairs known"+
+		fault.When(byCM, ", by rdma_cm: losses are not seen without eBPF programs")+".")
 }
 
-// peerOf returns the host and device with an address, and the address; only that if no exporter reports it.
+// peerOf returns the name of an address, with the address, and the rail where the fleet has it: "gpu-17 mlx5_3 (rail
+// 3, 10.0.0.17)". The name is that of the configuration file or of /etc/hosts, then that of the only exporter of the
+// fleet that reports the address; without one only the address.
 func peerOf(f *fault.Fault, address string) string {
-	for _, r := range f.Rows(fmt.Sprintf(`max by (instance, device) (rdma_port_gid_info{gid=%q})`, address), "instance") {
-		return f.With(r.Labels, 0).HostDevice() + " (" + address + ")"
+	name := f.LabelOf(fmt.Sprintf(`max by (name) (rdma_port_peer_name_info{$port,peer=%q})`, address), "name")
+	rail := ""
+	at := f.Rows(fmt.Sprintf(`max by (cluster, instance, job, device) (rdma_port_gid_info{cluster=%q,gid=%q})`,
+		f.Labels["cluster"], address))
+	if len(at) == 1 { // else the address is used twice
+		peer := f.With(at[0].Labels, 0)
+		name = cmp.Or(name, peer.HostDevice())
+		rail = peer.LabelOf(`max by (rail) (rdma_place_info{$device,rail!=""})`, "rail")
 	}
-	return address
+	if name == "" {
+		return address
+	}
+	return name + " (" + fault.When(rail != "", "rail "+rail+", ") + address + ")"
 }
 
 // refusals are values of the label error in words.

@@ -24,6 +24,7 @@ const (
 
 	nldevCmdPortGet   = 5
 	nldevCmdResQPGet  = 10
+	nldevCmdResCMGet  = 11
 	nldevCmdResMRGet  = 13
 	nldevCmdResCtxGet = 22
 	nldevCmdMonitor   = 28
@@ -36,6 +37,9 @@ const (
 	nldevAttrResState    = 27
 	nldevAttrResPID      = 28
 	nldevAttrResKernName = 29
+	nldevAttrResCM       = 30
+	nldevAttrResCMEntry  = 31
+	nldevAttrResDstAddr  = 34
 	nldevAttrResMR       = 40
 	nldevAttrResMREntry  = 41
 	nldevAttrResMRLen    = 45

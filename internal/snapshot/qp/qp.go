@@ -1,7 +1,20 @@
 // Package qp is the data of connected queue pairs and their peers.
 package qp
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
+
+// ShortAddress returns the short form of a GID as sysfs writes it, and an IPv4 address for a mapped one. Another text
+// is unchanged.
+func ShortAddress(gid string) string {
+	a, err := netip.ParseAddr(gid)
+	if err != nil {
+		return gid
+	}
+	return a.Unmap().String()
+}
 
 // Pairs is what eBPF programs have seen of connected queue pairs (RC, UC, XRC) since they were attached.
 type Pairs struct {
@@ -50,11 +63,20 @@ type QueuePair struct {
 	State int
 }
 
+// Connection is a connected ID of rdma_cm with a queue pair (RC, UC, XRC), as listed by RDMA netlink.
+type Connection struct {
+	QPN  uint64
+	Port int    // 0: unknown
+	PID  int    // as QueuePair.PID
+	Peer string // address as a GID in the form of sysfs: that of the interface, which is the GID for RoCE
+}
+
 // Peers sums up the connected queue pairs of a machine by port and peer.
 type Peers struct {
 	Ports   []PeersOfPort // sorted
 	Lost    []LostPeer    // sorted, at most 64
 	Dropped uint64        // queue pairs beyond the limit, so far
+	ByCM    bool          // no eBPF programs observe: the peers are those of rdma_cm, losses are not seen
 	// Addresses are GIDs of this machine's ports.
 	Addresses []Address
 }
@@ -81,7 +103,8 @@ type LostPeer struct {
 	Device      string
 	Port        int
 	Peer        string    // its GID as sysfs writes it, or lid:N
-	Name        string    // host of that address; empty: unknown
+	Name        string    // of that address; empty: unknown
+	NamedBy     string    // NamedBySite, NamedByHosts
 	Certainty   string    // LostExactly, LostProbably, LostCandidate
 	Pairs       uint64    // queue pairs, so far; of LostExactly attempts to connect
 	First, Last time.Time // of the losses without a pause of an hour
@@ -89,6 +112,12 @@ type LostPeer struct {
 	PID         int       // of the process; 0: the kernel, or unknown
 	Command     string
 }
+
+// Sources of the name of a peer.
+const (
+	NamedBySite  = "site"  // the configuration file
+	NamedByHosts = "hosts" // /etc/hosts
+)
 
 // Certainty of a lost peer.
 const (
