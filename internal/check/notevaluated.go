@@ -191,9 +191,9 @@ func (r *Report) Coverage() string {
 	return s
 }
 
-// Measured returns whether all was measured that the host reports: "Everything measured so far, over 12m of the capture:
-// 55 rules evaluated, 11 more not supported here, 18 more need a longer history". A report on some alerts only returns
-// its coverage.
+// Measured returns whether all was measured that the host reports: "Everything measured so far, over 12m of the
+// capture: 55 rules evaluated, 11 more not supported here, 18 more need a longer history". A report on some alerts only
+// returns its coverage.
 func (r *Report) Measured() string {
 	if len(r.Objects) == 0 {
 		return r.Coverage()
