@@ -17,6 +17,8 @@ var keptFields = map[string]string{
 	"Processes[].NCCL":                        "digits and dots of the name of a file, by a regular expression of package host",
 	"Processes[].DMABUFs[].Exporter":          meaning,
 	"Pods[].Devices[]":                        joins,
+	"Tracer.Pairs.Events[].Kind":              meaning,
+	"Tracer.Pairs.Events[].Device":            joins,
 	"Tracer.Traced.Registrations[].Device":    joins,
 	"Tracer.Traced.Registrations[].Function":  joins,
 	"Tracer.Traced.Registrations[].Mechanism": "a word of package host",
@@ -41,8 +43,9 @@ var emptyStays = []string{
 // more are the lists of answers to which an element is added of which every text is hostile.
 var more = []string{
 	"RDMA.Stats", "Ethtool.NetdevStats", "Ethtool.StandardStats", "Devlink.Health", "GPUs.Read.GPUs[].NVLinkErrors",
-	"Processes[].Verbs", "Processes[].DMABUFs", "Pods", "Tracer.Traced.Registrations", "Tracer.Traced.Totals",
-	"Tracer.Traced.Recent", "KernelLog.Events", "Subnet.Counters.Stats", "Subnet.PortFEC.Counts",
+	"Processes[].Verbs", "Processes[].DMABUFs", "Pods", "Tracer.Pairs.Events",
+	"Tracer.Traced.Registrations", "Tracer.Traced.Totals", "Tracer.Traced.Recent",
+	"KernelLog.Events", "Subnet.Counters.Stats", "Subnet.PortFEC.Counts",
 }
 
 const (
@@ -62,9 +65,13 @@ var shownNowhere = map[string]string{
 	"KernelLog.Events[].PCIAddress":           notExported,
 	"KernelLog.Events[].Line":                 "capture --kernel-log",
 	"Pods[].Devices[]":                        notExported,
+	"Processes[].Libraries[]":                 compared,
 	"Processes[].Topology":                    "parsed: numbers and PCI addresses",
 	"Subnet.Counters.Stats[].Name":            notExported,
 	"Subnet.PortFEC.Counts[].Name":            notExported,
+	"Tracer.Pairs.Events[].Device":            notExported,
+	"Tracer.Pairs.Events[].Event":             compared,
+	"Tracer.Pairs.Events[].Kind":              notExported,
 	"Tracer.Traced.Recent[].Job":              "set by the collector",
 	"Tracer.Traced.Registrations[].Exporter":  compared,
 	"Tracer.Traced.Registrations[].Function":  notExported,

@@ -27,10 +27,16 @@ func hostileMachines(t *testing.T) []hostileMachine {
 		{"job-port-down", map[string]string{
 			"ebpf/trace": from(t, "gdr-ebpf-staging", "ebpf/trace") + "missing: host\n" +
 				"events: device=mlx5_0 kind=qp_fatal count=1\nevent: age=12.5 device=mlx5_0 kind=qp_fatal pid=90211\n",
+			"ebpf/pairs": "age: 3600\nlost: 0\n" +
+				"pair_1: age=60 kind=connected device=mlx5_0 port=1 qpn=300 pid=90211 command=python3 peer_qpn=400 " +
+				"peer=0000:0000:0000:0000:0000:ffff:0a46:0102 roce=1\n" +
+				"pair_2: age=50 kind=event device=mlx5_0 port=1 qpn=300 event=qp_fatal\n" +
+				"pair_3: age=40 kind=refused device=mlx5_0 port=1 qpn=301 pid=90211 command=python3 peer_qpn=455 " +
+				"peer=0000:0000:0000:0000:0000:ffff:0a46:0111 roce=1 errno=110\n",
 			"launchers": from(t, "memlock-of-containers-ok", "launchers") + "pbs_mom: !permission\n",
 			"kernel/log": "lost: 0\ndropped: 0\nskipped: 0\n" +
 				"1501: 3481100000000 command_timeout mlx5_core 0000:18:00.0 - - CREATE_MKEY\n",
-			"processes/90211": process + "dmabuf_nv_dmabuf: buffers=8 bytes=536870912\n",
+			"processes/90211": process + "libraries: nccl nvshmem\ndmabuf_nv_dmabuf: buffers=8 bytes=536870912\n",
 			"processes/90212": process + "settings: read\nconf_NCCL_SOCKET_IFNAME: eth0\n",
 			"processes/90301": withoutJob.Replace(process) + "container: 0123456789ab\n",
 			"processes/90302": withoutJob.Replace(process) + "unit: ganesha.service\n",

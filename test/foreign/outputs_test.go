@@ -39,6 +39,7 @@ var commands = map[string]struct {
 	"rules":        {not: "reads nothing of the host"},
 	"runbook":      {not: "reads nothing of the host"},
 	"dashboards":   {not: "reads nothing of the host"},
+	"compare":      {not: "reads other exporters: TestCompare of internal/cli"},
 }
 
 // TestCommandsAreKnown: a new command is played, or has a reason.
