@@ -308,6 +308,8 @@ func (r *Report) Lead() string {
 		return "nothing is wrong: " + account.Line(r.Objects)
 	case ok && len(r.Objects) > 0:
 		return words.Join(", ", account.Line(r.Objects), counts)
+	case ok && r.Fabric != nil && counts == "" && len(r.Notes()) == 0:
+		return "nothing is wrong: " + r.Fabric.summarise()
 	case ok && r.Fabric != nil:
 		return words.Join(", ", r.Fabric.summarise(), counts)
 	}

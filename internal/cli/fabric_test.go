@@ -129,8 +129,8 @@ func TestFabricReplay(t *testing.T) {
 		silent []string
 	}{
 		{
-			healthyFabric, 0, ": ok: 5 switches, 9 adapters, 15 links\n", nil,
-			[]string{`<span class="word">OK<`, "No finding on this fabric"},
+			healthyFabric, 0, ": ok: nothing is wrong: 5 switches, 9 adapters, 15 links\n", nil,
+			[]string{`<span class="word">OK<`, `class="lead">Nothing is wrong: `},
 			[]string{"RDMAFabricLinkErrors</", "lower settings"},
 		},
 		{

@@ -21,7 +21,7 @@ var recordings = map[string]struct {
 	code   int
 	want   []string
 }{
-	"ok": {func(*testing.T, *subnet) {}, 0, []string{": ok: 5 switches, 9 adapters, 15 links"}},
+	"ok": {func(*testing.T, *subnet) {}, 0, []string{": ok: nothing is wrong: 5 switches, 9 adapters, 15 links"}},
 	"faults": {
 		func(t *testing.T, s *subnet) {
 			s.set(t, "leaf001", "4", "width", "1") // to a spine; the subnet manager stays stopped

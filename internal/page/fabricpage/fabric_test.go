@@ -188,7 +188,7 @@ func TestFabricPage(t *testing.T) {
 	}{
 		"well": {
 			func(*fabric.Picture) {}, nil, "OK",
-			[]string{`class="lead">0 switches, 0 adapters, 0 links<`, "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"},
+			[]string{`class="lead">Nothing is wrong: 0 switches, 0 adapters, 0 links<`, "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"},
 			[]string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"},
 		},
 		"gone": {
