@@ -3,7 +3,9 @@ package peers
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -272,6 +274,44 @@ func TestCourses(t *testing.T) {
 			x.run(c)
 			c.lost(x.want...)
 		})
+	}
+}
+
+// TestHealthyHour: jobs connect, disconnect, are killed and fail by themselves for an hour; nobody is named.
+func TestHealthyHour(t *testing.T) {
+	c, r, number, ended := newCourse(t), rand.New(rand.NewPCG(1, 2)), uint64(1), 0
+	var living []uint64
+	for s := 1.0; s < 3600; s += 15 {
+		for range 1 + r.IntN(8) {
+			c.connect(s+r.Float64(), number, []string{near, far}[r.IntN(2)])
+			living = append(living, number)
+			number++
+		}
+		for n := r.IntN(12); n > 0 && len(living) > 0; n-- {
+			i := r.IntN(len(living))
+			one := living[i]
+			living = slices.Delete(living, i, i+1)
+			switch at := s + 2 + 10*r.Float64(); r.IntN(3) {
+			case 0: // disconnects
+				c.put(at, one)
+				c.end(at+0.1, one)
+			case 1: // is killed
+				c.end(at, one)
+			case 2: // an access error: the program ends later
+				c.fail(one)
+				c.event(at, qp.PairEvent{Kind: qp.PairEvented, QPN: one, Event: "qp_access_error"})
+				c.end(at+1, one)
+			}
+			ended++
+		}
+		slices.SortStableFunc(c.events, func(a, b qp.PairEvent) int { return a.At.Compare(b.At) })
+		for i := range c.events {
+			c.events[i].Seq = c.seq - uint64(len(c.events)-1-i)
+		}
+		c.round(s+14, 0)
+	}
+	if c.lost(); number < 500 || ended < 500 {
+		t.Errorf("%d queue pairs, %d of them ended", number, ended)
 	}
 }
 
