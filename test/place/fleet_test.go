@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	promrules "github.com/prometheus/prometheus/rules"
@@ -175,7 +176,7 @@ func (f *fleet) newHost(n int) *host {
 
 func (h *host) series(name string, more ...string) series {
 	return series{labels: labels.FromStrings(append([]string{
-		labels.MetricName, name, "cluster", cluster, "instance", h.name + ":10879", "job", "rdma_exporter",
+		model.MetricNameLabel, name, "cluster", cluster, "instance", h.name + ":10879", "job", "rdma_exporter",
 	}, more...)...)}
 }
 

@@ -91,7 +91,7 @@ func (r *Rules) Focus(t testing.TB, alert string, records ...string) {
 		r.Each(t, func(rule *rulefmt.Rule, expr parser.Expr) bool {
 			for _, selectors := range parser.ExtractSelectors(expr) {
 				for _, m := range selectors {
-					if m.Name == labels.MetricName && needed(rule) {
+					if m.Name == model.MetricNameLabel && needed(rule) {
 						read[m.Value] = true
 					}
 				}
