@@ -46,13 +46,7 @@ func parseConnection(b []byte) (c qp.Connection, ok bool) {
 		!slices.Contains(pairedTypes, *kind) {
 		return c, false
 	}
-	c.QPN = *number
-	if port != nil && *port <= 255 {
-		c.Port = int(*port)
-	}
-	if pid != nil && *pid <= 1<<31-1 {
-		c.PID = int(*pid)
-	}
+	c.QPN, c.Port, c.PID = *number, atMost(mostPort, port), atMost(mostPID, pid)
 	return c, true
 }
 

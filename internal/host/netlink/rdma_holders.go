@@ -150,7 +150,7 @@ func parseResource(b []byte) (r resource, user bool) {
 		switch {
 		case t == nldevAttrResKernName:
 			user = false
-		case t == nldevAttrResPID && ok && n <= 1<<31-1:
+		case t == nldevAttrResPID && ok && n <= mostPID:
 			r.pid = int(n)
 		case t == nldevAttrResMRLen && ok:
 			r.length = n

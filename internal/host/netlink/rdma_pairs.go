@@ -45,15 +45,23 @@ func parsePair(b []byte) (p qp.QueuePair, ok bool) {
 		!slices.Contains(pairedStates, *state) {
 		return p, false
 	}
-	p.QPN, p.State = *number, int(*state)
+	p.QPN, p.State, p.Port, p.PID = *number, int(*state), atMost(mostPort, port), atMost(mostPID, pid)
 	if peer != nil {
 		p.PeerQPN = *peer
 	}
-	if port != nil && *port <= 255 {
-		p.Port = int(*port)
-	}
-	if pid != nil && *pid <= 1<<31-1 {
-		p.PID = int(*pid)
-	}
 	return p, true
+}
+
+// Limits of numbers of ports and processes.
+const (
+	mostPort = 1<<8 - 1
+	mostPID  = 1<<31 - 1
+)
+
+// atMost returns a number of the kernel; 0 if there is none, or it is larger.
+func atMost(most uint64, n *uint64) int {
+	if n == nil || *n > most {
+		return 0
+	}
+	return int(*n)
 }
