@@ -5,15 +5,15 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+
+	"rdma_exporter/test/ruleplay"
 )
 
 var (
@@ -167,7 +167,7 @@ func TestFaultsOfFleets(t *testing.T) {
 		}
 	}
 	if *write {
-		put(t, "faults", scores.table())
+		ruleplay.Write(t, "fleet:faults", scores.table())
 	}
 }
 
@@ -207,27 +207,8 @@ func TestHealthyFleets(t *testing.T) {
 	}
 	t.Logf("%d critical, %d warnings, %d info", counts["critical"], counts["warning"], counts["info"])
 	if *write {
-		put(t, "week", fmt.Sprintf("Healthy week of 64 hosts: %d critical, %d warnings, %d info.\n",
+		ruleplay.Write(t, "fleet:week", fmt.Sprintf("Healthy week of 64 hosts: %d critical, %d warnings, %d info.\n",
 			counts["critical"], counts["warning"], counts["info"]))
-	}
-}
-
-// put writes a part of docs/verification.md.
-func put(t *testing.T, name, part string) {
-	t.Helper()
-	const page = "../../docs/verification.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin, end := "<!-- fleet:"+name+" -->\n", "<!-- end -->"
-	head, rest, found := strings.Cut(string(text), begin)
-	_, after, ends := strings.Cut(rest, end)
-	if !found || !ends {
-		t.Fatalf("%s has no %s with an %s behind it", page, strings.TrimSpace(begin), end)
-	}
-	if err := os.WriteFile(page, []byte(head+begin+part+end+after), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/ruleplay"
 )
 
 var (
@@ -354,7 +355,7 @@ func TestPlace(t *testing.T) {
 		}
 	}
 	if *write {
-		put(t, "place", table)
+		ruleplay.Write(t, "place", table)
 	}
 }
 
@@ -454,7 +455,7 @@ func TestHealthy(t *testing.T) {
 	line := fmt.Sprintf("%.0f hours, %d events, %d lost peers: %d accused.\n", hours.Hours(), events, losses, accused)
 	t.Log(line)
 	if *write {
-		put(t, "healthy", line)
+		ruleplay.Write(t, "healthy", line)
 	}
 }
 
@@ -500,19 +501,4 @@ func (f *fleet) reboot(h *host) map[told][]string {
 	got := f.until(f.now+4*time.Minute, step)
 	h.down, h.dirty, h.booted = false, true, f.now
 	return got
-}
-
-// put writes a part of docs/verification.md.
-func put(t *testing.T, name, part string) {
-	t.Helper()
-	const page, end = "../../docs/verification.md", "<!-- end -->"
-	begin := "<!-- " + name + " -->\n"
-	text, err := os.ReadFile(page)
-	must(t, err)
-	head, rest, found := strings.Cut(string(text), begin)
-	_, after, ends := strings.Cut(rest, end)
-	if !found || !ends {
-		t.Fatalf("%s has no %s", page, begin)
-	}
-	must(t, os.WriteFile(page, []byte(head+begin+part+end+after), 0o644))
 }
