@@ -101,15 +101,16 @@ func (v *view) addPorts(in Input) {
 
 // shareExpected returns the expectations that several ports meet, with their number, and takes them from the rows.
 func shareExpected(rows []portRow) string {
+	meets := func(r *portRow) bool { return r.Expected != "" && !r.Slow && r.Rate.Class == "" }
 	met := map[string]int{}
-	for _, r := range rows {
-		if r.Expected != "" && !r.Slow && r.Rate.Class == "" {
-			met[r.Expected]++
+	for i := range rows {
+		if meets(&rows[i]) {
+			met[rows[i].Expected]++
 		}
 	}
 	maps.DeleteFunc(met, func(_ string, n int) bool { return n < 2 })
-	for i, r := range rows {
-		if met[r.Expected] > 0 && !r.Slow && r.Rate.Class == "" {
+	for i := range rows {
+		if meets(&rows[i]) && met[rows[i].Expected] > 0 {
 			rows[i].Expected = ""
 		}
 	}

@@ -33,11 +33,10 @@ func newSetupView(n *snapshot.Node, r *check.Report) *setupView {
 	if r != nil {
 		v.Notes = words.Map(r.Standing(), func(note string) string { return page.Shorten(note, page.MaxText) + "." })
 	}
-	switch {
-	case v.Read:
-	case len(v.Notes) == 0:
+	if !v.Read && len(v.Notes) == 0 {
 		return nil
-	default:
+	}
+	if !v.Read {
 		return v
 	}
 	rows := n.Setup.Rows
