@@ -2,8 +2,9 @@ package page
 
 import (
 	"cmp"
-	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/words"
@@ -66,7 +67,8 @@ func (f *Frame) Conclude(r *check.Report, starting, subject string) {
 	}
 	f.Lead = Shorten(cmp.Or(r.Lead(), "No finding on this "+subject+", as far as rules are evaluated."), MaxText)
 	if r.Worst() == "" { // else it begins with the name of an object
-		f.Lead = strings.ToUpper(f.Lead[:1]) + f.Lead[1:]
+		first, size := utf8.DecodeRuneInString(f.Lead)
+		f.Lead = string(unicode.ToUpper(first)) + f.Lead[size:]
 	}
 	f.Account = Shorten(words.Join(" ", r.Account(), r.DrainNote()), MaxText)
 	f.Notes = words.Map(r.Notes(), func(note string) string { return Shorten(note, MaxText) + "." })
