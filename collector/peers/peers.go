@@ -36,7 +36,7 @@ var (
 		"Time of the first loss of a peer, of those without a pause of an hour.", "as rdma_port_peer_lost_total",
 		"peer", "certainty"))
 	portPeerRefused = observed(metric.Port("rdma_port_peer_unreachable_info",
-		"Last attempt to connect to a peer that failed, always 1; of certainty exact. error: timed_out (no neighbour answers), no_route, host_unreachable, host_down. command: that of the process.",
+		"Last attempt to connect to a peer that failed, always 1; of certainty exact. error: timed_out (no neighbour answers), no_route, host_unreachable, host_down. command: that of the process; kernel: a queue pair of the kernel, as of NVMe over RDMA.",
 		"as rdma_port_peer_lost_total", "peer", "error", "command"))
 	portPeerName = observed(metric.Port("rdma_port_peer_name_info",
 		"Name of the address of a lost peer, always 1; absent without one. source: site (configuration file), hosts (/etc/hosts).",

@@ -7,7 +7,9 @@ kernelroot=$1 release=$2 driver=$3 out=$4
 here=$(cd "$(dirname "$0")" && pwd)
 # Modules that the guest loads at its start. crc32_generic: rxe requests it from the crypto core by name.
 modules="virtio_pci virtio_net 9p 9pnet_virtio crc32_generic rdma_rxe ib_uverbs ib_umad rdma_ucm aer_inject veth"
-programs="rdma ip dcb ibv_rc_pingpong kmod setpriv"
+# Modules that a test loads.
+more="nvme_rdma nvmet_rdma"
+programs="rdma ip dcb ibv_rc_pingpong rping ib_write_bw kmod setpriv"
 provider=rxe
 
 root=$(mktemp -d)
@@ -24,7 +26,7 @@ echo "$modules" >"$root/etc/modules"
 echo 'root:x:0:0:root:/:/bin/sh' >"$root/etc/passwd"
 
 moddir=$root/lib/modules/$release
-for m in $modules; do
+for m in $modules $more; do
   modprobe -d "$kernelroot" -S "$release" --show-depends "$m"
 done | awk '$1 == "insmod" {print $2}' | sort -u | while read -r file; do
   case $file in

@@ -5,7 +5,7 @@ set -eu
 packages=(
   gcc make kmod xz-utils libibverbs-dev           # the test driver, programs of queue pairs, the kernel's modules
   busybox-static cpio                             # the initramfs
-  iproute2 ibverbs-utils ibverbs-providers        # goes into it
+  iproute2 ibverbs-utils ibverbs-providers rdmacm-utils perftest  # goes into it
   qemu-system-x86
 )
 if [ "${1:-}" = --list ]; then

@@ -136,40 +136,55 @@ func testKnownPeers(t *testing.T, g *guest) {
 		}
 	}
 	within(t, patienceOfGuest, func() error {
-		text, err := g.run("cat /var/lib/rdma_exporter/peers/state.v1.json")
+		groups, err := g.keptGroups()
 		if err != nil {
-			return okWith(text, err)
-		}
-		var kept struct {
-			Value struct {
-				Groups []struct {
-					Device, Peer, Command string
-					Port                  int
-					Pairs                 [][2]uint32
-				}
-			}
-		}
-		if err := json.Unmarshal([]byte(text), &kept); err != nil {
 			return err
 		}
-		for _, one := range kept.Value.Groups {
+		for _, one := range groups {
 			if one.Device != "rxe0" || one.Port != 1 || one.Command != "pairs" || len(one.Pairs) != len(want) ||
 				slices.ContainsFunc(one.Pairs, func(p [2]uint32) bool { return !want[p] }) {
 				return fmt.Errorf("%+v, want %v", one, want)
 			}
 		}
-		if len(kept.Value.Groups) != 1 {
-			return fmt.Errorf("%d groups", len(kept.Value.Groups))
+		if len(groups) != 1 {
+			return fmt.Errorf("%d groups", len(groups))
 		}
 		return nil
 	})
 }
 
+// keptGroup are the queue pairs of one process with one peer, as the exporter keeps them over a restart.
+type keptGroup struct {
+	Device, Peer, Command string
+	Port                  int
+	Pairs                 [][2]uint32
+}
+
+func (g *guest) keptGroups() ([]keptGroup, error) {
+	text, err := g.run("cat /var/lib/rdma_exporter/peers/state.v1.json")
+	if err != nil {
+		return nil, okWith(text, err)
+	}
+	var kept struct{ Value struct{ Groups []keptGroup } }
+	err = json.Unmarshal([]byte(text), &kept)
+	return kept.Value.Groups, err
+}
+
+func (g *guest) stopExporter(t *testing.T) {
+	t.Helper()
+	g.must(t, "kill $(pidof rdma_exporter); while pidof rdma_exporter; do sleep 1; done")
+}
+
+func (g *guest) startAgain(t *testing.T, flags string) {
+	t.Helper()
+	g.must(t, "/tmp/rdma_exporter "+flags+" --web.listen-address=:"+guestPort+" >>"+shareMount+"/exporter.log 2>&1 &")
+}
+
 // testPeersRestart: what was known before counts again, a pair connected meanwhile does not.
 func testPeersRestart(t *testing.T, g *guest) {
-	g.must(t, "kill $(pidof rdma_exporter); while pidof rdma_exporter; do sleep 1; done")
+	g.stopExporter(t)
 	g.pairs(t, "meanwhile", "hold 1")
-	g.must(t, "/tmp/rdma_exporter "+peersFlags+" --web.listen-address=:"+guestPort+" >>"+shareMount+"/exporter.log 2>&1 &")
+	g.startAgain(t, peersFlags)
 	g.expectWithin(t, patienceOfGuest, samples{pairsSeries("known"): 16, pairsSeries("unknown"): 2})
 	g.nothingLost(t)
 }

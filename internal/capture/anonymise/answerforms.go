@@ -260,7 +260,7 @@ func (p *pseudonyms) ruled(r rule, text string) string {
 }
 
 // commands are programs with a public name: of a job, of a launcher, of storage.
-const commands = `python[0-9.]{0,6}|pt_main_thread|torchrun|mpirun|mpiexec|orterun|prted?|srun|vllm|sglang|trtllm-serve|` +
+const commands = qp.Kernel + `|python[0-9.]{0,6}|pt_main_thread|torchrun|mpirun|mpiexec|orterun|prted?|srun|vllm|sglang|trtllm-serve|` +
 	`tritonserver|ray|cacheserver|mooncake_master|(?:all_reduce|all_gather|alltoall|broadcast|reduce_scatter|sendrecv|reduce|` +
 	`gather|scatter|hypercube)_perf|ib_(?:write|read|send|atomic)_(?:bw|lat)|ucx_perftest|rping|nvidia-[a-z]{1,20}|dcgm[a-z-]{0,20}|` +
 	`nv-hostengine|slurm(?:stepd|d)?|containerd(?:-shim[a-z0-9-]{0,12})?|crio|dockerd|kubelet|sshd|pbs_mom|lsfd?|sge_execd|` +

@@ -104,6 +104,9 @@ func (l *pairLog) add(r *traceRecord, now time.Time) {
 	default:
 		e.Kind, e.PeerQPN, e.Peer = qp.PairConnected, uint64(r.pair.peer), l.name(r.pair.address)
 		e.RoCE, e.Command = r.pair.pathType == pathRoCE, l.name(r.pair.command)
+		if r.pid == 0 { // the caller is a worker thread, at each attempt another
+			e.Command = qp.Kernel
+		}
 		if r.pair.errno != 0 {
 			e.Kind, e.Errno = qp.PairRefused, int(r.pair.errno)
 		}

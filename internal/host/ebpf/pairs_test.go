@@ -36,6 +36,12 @@ func moved(state uint32, result int32, pathType, lid uint32, peer, device string
 	return b
 }
 
+// ofKernel makes a record one of a queue pair that no process created. The caller's command stays: a worker thread.
+func ofKernel(record []byte) []byte {
+	clear(record[pairPID:][:4])
+	return record
+}
+
 func destroyed(number uint32, device string) []byte {
 	b := make([]byte, pairEndSize)
 	binary.NativeEndian.PutUint32(b, recordPairEnd)
@@ -75,6 +81,9 @@ func TestPairLog(t *testing.T) {
 		"RoCE, IPv6": {moved(rtr, 0, pathRoCE, 0, v6, "mlx5_0"), connected("fe80:0000:0000:0000:0000:00ff:fe00:0001", true)},
 		"InfiniBand": {moved(rtr, 0, pathInfiniBand, 0xffff0007, v6, "mlx5_0"), connected("lid:7", false)},
 		"Omni-Path":  {moved(rtr, 0, pathOmniPath, 0x10007, "", "mlx5_0"), connected("lid:65543", false)},
+		"of the kernel": {ofKernel(moved(rtr, 0, pathRoCE, 0, v4, "mlx5_0")), with(func(e *qp.PairEvent) {
+			e.Kind, e.PeerQPN, e.Peer, e.RoCE, e.PID, e.Command = qp.PairConnected, 18, gid4, true, 0, "kernel"
+		})},
 		"refused": {moved(rtr, -etimedout, pathRoCE, 0, v4, "mlx5_0"), with(func(e *qp.PairEvent) {
 			e.Kind, e.PeerQPN, e.Peer, e.RoCE, e.Command, e.Errno = qp.PairRefused, 18, gid4, true, "python3", etimedout
 		})},

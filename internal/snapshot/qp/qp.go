@@ -32,13 +32,16 @@ type PairEvent struct {
 	Port    int // 0: unknown
 	QPN     uint64
 	PID     int    // of the process that created it, in the initial PID namespace; 0: the kernel, or unknown
-	Command string // of the caller; only of PairConnected and PairRefused, as the following
+	Command string // of the caller, or Kernel; only of PairConnected and PairRefused, as the following
 	PeerQPN uint64
 	Peer    string // its GID as sysfs writes it, or lid:N
 	RoCE    bool
 	Errno   int    // of PairRefused
 	Event   string // of PairEvented: as accel.AsyncEvent.Kind
 }
+
+// Kernel is the command of the queue pairs of the kernel, as those of NVMe over RDMA. Its own are worker threads.
+const Kernel = "kernel"
 
 // Kinds of PairEvent.
 const (
