@@ -176,6 +176,9 @@ func (m *Machine) Hostname() string {
 // DefaultPort is the port of the exporter in the port allocations of Prometheus.
 const DefaultPort = "10879"
 
+// unnamed is a host whose name is not known or no name: "unknown" would be read as its verdict.
+const unnamed = "unnamed"
+
 // Instance returns the address that a central Prometheus would scrape, as far as it is known here. The port is taken
 // from the first address of listen.
 func (m *Machine) Instance(listen []string) string {
@@ -185,9 +188,9 @@ func (m *Machine) Instance(listen []string) string {
 			port = p
 		}
 	}
-	at := net.JoinHostPort(cmp.Or(m.Hostname(), "unknown"), port)
+	at := net.JoinHostPort(cmp.Or(m.Hostname(), unnamed), port)
 	if _, err := url.Parse("http://" + at); err != nil { // sethostname(2) takes any bytes
-		at = net.JoinHostPort("unknown", port)
+		at = net.JoinHostPort(unnamed, port)
 	}
 	return at
 }

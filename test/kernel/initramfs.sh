@@ -8,8 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 # Modules that the guest loads at its start. crc32_generic: rxe requests it from the crypto core by name.
 modules="virtio_pci virtio_net 9p 9pnet_virtio crc32_generic rdma_rxe ib_uverbs ib_umad rdma_ucm aer_inject veth"
 # Modules that a test loads.
-more="nvme_rdma nvmet_rdma"
-programs="rdma ip dcb ibv_rc_pingpong rping ib_write_bw kmod setpriv"
+more="nvme_rdma nvmet_rdma sch_netem"
+programs="rdma ip tc dcb ibv_rc_pingpong rping ib_write_bw kmod setpriv"
 provider=rxe
 
 root=$(mktemp -d)

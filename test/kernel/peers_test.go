@@ -60,6 +60,7 @@ func TestPeers(t *testing.T) {
 		{"no neighbour", testNoNeighbour},
 		{"retries exceeded", testRetriesExceeded},
 		{"retries exceeded, program leaves", testRetriesLeave},
+		{"cut", testCut},
 	} {
 		if !t.Run(step.name, func(t *testing.T) { step.run(t, g) }) {
 			break

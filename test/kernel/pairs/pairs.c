@@ -6,6 +6,7 @@
 // error: N pairs are moved to ERR and destroyed.
 // cycle: N pairs are connected and destroyed, one after the other.
 // to:    N attempts to connect to GID.
+// end:   one end of a pair with GID: prints its number, reads the peer's and connects; then sends once for each number that it reads.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -112,6 +113,30 @@ static void cycle(int n, int through_error)
 	}
 }
 
+static void one_end(const char *to)
+{
+	struct ibv_qp *qp = create();
+	struct ibv_sge sge = { (uintptr_t)buffer, 64, mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	unsigned int number;
+	struct ibv_wc wc;
+	int i;
+
+	printf("number %u\n", qp->qp_num);
+	check(inet_pton(AF_INET6, to, &gid) != 1 || scanf("%u", &number) != 1 || join(qp, &gid, number), "peer");
+	for (i = 0; i < 4; i++)
+		check(ibv_post_recv(qp, &wr, &bad), "receive");
+	printf("ready %d\n", getpid());
+	while (scanf("%u", &number) == 1) {
+		send_one(qp);
+		while (!ibv_poll_cq(cq, 1, &wc))
+			usleep(1000);
+		printf("completion %d\n", wc.status);
+	}
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 4 ? argv[3] : "";
@@ -132,6 +157,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "cycle") || !strcmp(mode, "error")) {
 		cycle(n, !strcmp(mode, "error"));
 		printf("done\n");
+		return 0;
+	}
+	if (!strcmp(mode, "end")) {
+		one_end(argc > 5 ? argv[5] : "");
 		return 0;
 	}
 	for (i = 0; i < n; i++) {
