@@ -138,11 +138,13 @@ func (g *guest) expectNone(t *testing.T) {
 	g.nothingLost(t)
 }
 
-// awaitConnections waits until rdma_cm has as many connections.
+// awaitConnections waits until rdma_cm has as many connections, with a peer: it says CONNECT before there is one.
 func (g *guest) awaitConnections(t *testing.T, number int) (found map[uint32]end) {
 	t.Helper()
 	within(t, patienceOfGuest, func() error {
-		if found = g.toolConnections(t); len(found) != number {
+		found = g.toolConnections(t)
+		early := slices.ContainsFunc(slices.Collect(maps.Values(found)), func(e end) bool { return e.peer == 0 })
+		if early || len(found) != number {
 			return fmt.Errorf("%v, want %d", found, number)
 		}
 		return nil
