@@ -13,16 +13,15 @@ import (
 // alertTable lists alerts of some severities, the most severe first. On a phone the first three columns are seen:
 // severity, of what, alert.
 func alertTable(of []scope, levels []word, where []column, labelOfDevice column, rest ...column) panel {
-	var ranks, times, names []string
-	for _, l := range levels {
-		names = append(names, l.text)
-	}
+	var ranks, times []string
 	for _, s := range of {
+		var all []string
 		for _, l := range levels {
-			ranks = append(ranks, s.goes(l.value+" * "+s.alerts(`severity="`+l.text+`"`)))
+			all = append(all, s.folded(l))
+			ranks = append(ranks, s.goes(l.value+" * "+s.folded(l)))
 		}
-		times = append(times, s.goes("1000 * "+s.alerts(`severity=~"`+strings.Join(names, "|")+`"`)+
-			" * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE")))
+		times = append(times, s.goes("1000 * ("+strings.Join(all, " or ")+
+			") * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE")))
 	}
 	rank, since := strings.Join(ranks, " or "), strings.Join(times, " or ")
 	labels := perAlert
@@ -34,8 +33,8 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 	return panel{
 		title: "Alerts", unit: "none", width: grid, height: 10, view: table, sort: "Severity",
 		noValue: "unknown: the rules are not loaded",
-		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules. The name links to the runbook, " +
-			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
+		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules; pending ones of a cause that fires are left out. " +
+			"The name links to the runbook, the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
 		queries: []query{
 			{expr: withMeaning(maxBy(labels, rank))},
 			{expr: withMeaning(maxBy(labels, since))},
@@ -43,18 +42,43 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 		columns: slices.Concat([]column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 		}, where, []column{
-			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook}},
-			{from: "what", title: "Meaning", words: meanings, width: 335},
+			{from: "alertname", title: "Alert", width: 222, ways: []way{toRunbook}},
+			{from: "what", title: "Meaning", words: meanings, width: 280},
+			{from: "first", title: "First", words: firsts, width: 240},
 			labelOfDevice,
-			{from: "where", title: "Where", width: 200},
-			{from: "reason", title: "Reason", width: 130},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110, missing: "n/a"},
-			{from: "drain", title: "Drain", words: drains, width: 65},
+			{from: "where", title: "Where", width: 150},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
+			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 130, missing: "n/a"},
+			{from: "drain", title: "Drain", words: drains, width: 65},
 		}, rest, []column{
-			cluster, job,
+			hidden("reason"), cluster, job, // the meaning names the reason
 		}),
 	}
+}
+
+// folded returns the alerts of a severity without those that are pending while one at least as severe fires of the same
+// cause: of the same name at the same place, or of any name at the same switch, rack or rail.
+func (s scope) folded(level word) string {
+	var higher []string
+	for _, l := range severities[:1+slices.Index(severities, level)] {
+		higher = append(higher, l.text)
+	}
+	const places = `scope=~"leaf|switch|rack|rail"`
+	is, atLeast := `severity="`+level.text+`"`, strings.Join(higher, "|")
+	return fmt.Sprintf("(%s unless (%s and on (%s, alertname, where) %s or %s and on (%[3]s, where) %s))",
+		s.alerts(is), s.alerts(`alertstate="pending"`, is), perHost, s.firing(atLeast),
+		s.alerts(`alertstate="pending"`, is, places), s.firing(atLeast, places))
+}
+
+// setWidths sets the widths of columns by their titles.
+func (p panel) setWidths(of map[string]uint32) panel {
+	p.columns = slices.Clone(p.columns)
+	for i, c := range p.columns {
+		if width, ok := of[c.title]; ok {
+			p.columns[i].width = width
+		}
+	}
+	return p
 }
 
 // orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
@@ -67,10 +91,12 @@ func (p panel) orNone(text, all string) panel {
 // evaluated are the hosts that the rules are evaluated on.
 func (s scope) evaluated() string { return s.of("ALERTS", `alertname="RDMAWatchdog"`) }
 
-// withMeaning adds the name of an alert with its reason, for its meaning. Alerts without a device have no link to one.
+// withMeaning adds the name of an alert with its reason twice, for its meaning and its first action. Alerts without a
+// device have no link to one.
 func withMeaning(expr string) string {
 	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
-	return fmt.Sprintf(`label_join(%s, "what", " ", "alertname", "reason")`, expr)
+	expr = fmt.Sprintf(`label_join(%s, "what", " ", "alertname", "reason")`, expr)
+	return fmt.Sprintf(`label_join(%s, "first", " ", "alertname", "reason")`, expr)
 }
 
 // Addresses of the dashboards of a host and of a fabric, by job and instance.
@@ -89,16 +115,18 @@ func (s scope) goes(expr string) string {
 			"d/rdma-job?var-workload=$1"+here)
 	case fabrics:
 		return withWay(expr, toFabricBy)
-	case host:
-		return withoutHost(expr)
 	default:
-		return expr
+		if strings.HasPrefix(string(s), string(fabrics)) {
+			return expr
+		}
+		return withoutHost(expr)
 	}
 }
 
 // withoutHost leaves the host out of the place of an alert of a device or GPU: it is a column of its own.
 func withoutHost(expr string) string {
-	return fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
+	expr = fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
+	return fmt.Sprintf(`label_replace(%s, "where", "GPU $1", "gpu", "(.+)")`, expr)
 }
 
 // withWay adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither,
@@ -110,21 +138,25 @@ func withWay(expr, to string) string {
 	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)
 }
 
-// symptoms are the meanings of alerts by the symptom that they are on, and by symptom and reason.
-var symptoms = bySymptom("../../rules/node/alerts.rules.yml")
+// symptoms are the meanings of alerts by the symptom that they are on, and by symptom and reason; remedies are their
+// first actions.
+var (
+	symptoms = bySymptom("../../rules/node/alerts.rules.yml", meanings)
+	remedies = bySymptom("../../rules/node/alerts.rules.yml", firsts)
+)
 
 // bySymptom reads the alerts of a rule file.
-func bySymptom(path string) (out []word) {
+func bySymptom(path string, texts []word) (out []word) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		panic(err)
 	}
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
-		for _, w := range meanings {
+		for _, w := range texts {
 			if reason, ok := strings.CutPrefix(w.value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
 				seen[string(m[2])+reason] = true
-				out = append(out, word{string(m[2]) + " " + reason, w.text, neutral})
+				out = append(out, word{string(m[2]) + " " + reason, w.text, ""})
 			}
 		}
 	}
@@ -134,21 +166,28 @@ func bySymptom(path string) (out []word) {
 	return out
 }
 
-// meanings are the first sentences of the runbooks, by alert, and for alerts with a reason what is wrong and the first
-// action, by both.
-var meanings = readRunbooks("../../docs/runbooks")
+// meanings are what is wrong, by alert and reason, and the first sentences of the runbooks by alert alone. firsts are the
+// first actions, by both.
+var meanings, firsts = readRunbooks("../../docs/runbooks")
 
-// ofReason is a row of the table of reasons in a runbook.
-var ofReason = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| ([^|]+) \\|$")
+// ofReason is a row of the table of reasons in a runbook, and aboutReasons the title of its second column.
+var (
+	ofReason     = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| (?:(?:critical|warning|info) \\| )?([^|]+) \\|$")
+	aboutReasons = regexp.MustCompile(`(?m)^\| reason \| what is ([a-z]+) \|`)
+)
 
 // markup is what a cell does not render.
 var markup = regexp.MustCompile("\\[([^\\]]*)\\]\\([^)]*\\)|`")
 
 // readRunbooks reads the line below the title of each runbook, and its reasons.
-func readRunbooks(dir string) (out []word) {
+func readRunbooks(dir string) (what, first []word) {
 	names, err := filepath.Glob(filepath.Join(dir, "RDMA*.md"))
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("no runbooks in %s: %v", dir, err))
+	}
+	cell := func(text []byte) string {
+		plain := markup.ReplaceAllString(string(text), "$1")
+		return strings.ToUpper(plain[:1]) + plain[1:]
 	}
 	for _, path := range names {
 		text, err := os.ReadFile(path)
@@ -161,11 +200,19 @@ func readRunbooks(dir string) (out []word) {
 			continue
 		}
 		alert := string(bytes.TrimPrefix(title, []byte("# ")))
-		out = append(out, word{alert + " ", strings.TrimSuffix(string(line), "."), neutral})
-		for _, m := range ofReason.FindAllStringSubmatch(string(text), -1) {
-			meaning := markup.ReplaceAllString(m[2]+". First: "+m[3], "$1")
-			out = append(out, word{alert + " " + m[1], strings.ToUpper(meaning[:1]) + meaning[1:], neutral})
+		what = append(what, word{alert + " ", strings.TrimSuffix(string(line), "."), ""})
+		about := ""
+		if m := aboutReasons.FindSubmatch(text); m != nil && string(m[1]) == "missing" {
+			about = "Missing: "
+		}
+		for _, m := range ofReason.FindAllSubmatch(text, -1) {
+			of := alert + " " + string(m[1])
+			is := cell(m[2])
+			if about != "" {
+				is = about + strings.ToLower(is[:1]) + is[1:]
+			}
+			what, first = append(what, word{of, is, ""}), append(first, word{of, cell(m[3]), ""})
 		}
 	}
-	return out
+	return what, append(first, word{"RDMA.* ", "see the runbook", ""})
 }

@@ -17,8 +17,7 @@ func fabricBoard() board {
 			{"Now", fabricNow(), false},
 			{"Jobs, settings, hosts, pause", slices.Concat([]panel{jobsHit(), drift(), fitOverTime()}, fabricPauses()), false},
 			{"Info alerts", []panel{infoAlerts()}, true},
-			{"Links", fabricLinks(), true},
-			{"GPUs, maintenance, silent hosts", fabricHosts(), true},
+			{"Links, GPUs, maintenance, silence", slices.Concat(fabricLinks(), fabricHosts()), true},
 			{"Throughput and congestion", slices.Concat(fabricTraffic(), fabricCongestion()), true},
 			{"Rollouts, versions", fabricVersions(), true},
 		},
@@ -78,11 +77,12 @@ func fabricLinks() []panel {
 		},
 		{
 			title: "Links below their expected rate", unit: "bps", width: 24, height: 8, view: table, sort: "-Rate",
-			noValue: "none, or no link has an expected rate",
+			noValue: "blind: 0 links have an expected rate",
 			text: "ACTIVE links below their expected rate, with the evidence for it. The capability of the device is evidence " +
 				"only where there is no other, and raises no alert. Fewer lanes than expected point at the cable or transceiver, all lanes at a lower speed at the configuration of the other end.",
 			queries: []query{
-				{expr: "8 * (" + shortRates + ")"},
+				{expr: orNone("8 * ("+shortRates+")", "source", "none of $1 links",
+					maxBy(perPort, hosts.of("rdma_port_expected_rate_bytes_per_second")))},
 				{expr: "8 * (" + of(maxBy(perPort, hosts.of("rdma_port_expected_rate_bytes_per_second"))) + ")"},
 				{expr: info("rdma_port_expected_rate_info")},
 				{expr: of(maxBy(perPort, hosts.of("rdma_port_width_lanes")))},
@@ -106,7 +106,7 @@ func fabricPauses() []panel {
 		of := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
 		p := graph(title, text, "percentunit", 8, query{above("0.001", 10, perHost, atMostAll(of)), hostName},
 			noneAbove(atMostAll(of), "0.001", nonePaused))
-		p.height, p.max, p.ways, p.points, p.noValue = 8, share, ofHost, few,
+		p.height, p.max, p.ways, p.points, p.noValue = 7, share, ofHost, few,
 			"blind: 0 hosts measure pause"
 		p.colours = thresholds("transparent", limits...)
 		return p
@@ -140,17 +140,20 @@ func fabricCongestion() []panel {
 
 func fabricHosts() []panel {
 	indirect := top(200, countBy(perHost+", reason",
-		maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info"))+" and on ("+perGPU+") "+lostDirect))
+		"("+byReason(hosts, "reason")+") and on ("+perGPU+") "+lostDirect))
 	all := indirect + " * 0 + on (" + perHost + ") group_left () " +
 		countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
 	down := "(" + hosts.of("up") + " or " + fabrics.of("up") + ") == 0"
 	return []panel{
 		{
 			title: "Hosts that lost GPUDirect", unit: "none", width: 9, height: 9, view: table, sort: "GPUs",
-			noValue: "none, or no GPUs are collected",
-			text: "Hosts with GPUs whose data is staged through host memory although their hardware can do without, by reason; docs/gpudirect.md explains the reasons and remedies. " +
-				"GPUs without a direct path by hardware are left out.",
-			queries: []query{{expr: indirect}, {expr: all}},
+			noValue: "blind: 0 GPUs are collected",
+			text: "Hosts with GPUs whose data is staged through host memory although their hardware can do without, by reason; docs/gpudirect.md explains the reasons and remedies. " + jobStages +
+				": the path is direct, and the job does not use it. GPUs without a direct path by hardware are left out.",
+			queries: []query{
+				{expr: orNone(indirect, "reason", "none of $1 GPUs", maxBy(perGPU, hosts.of("rdma_gdr_gpu_direct")))},
+				{expr: all},
+			},
 			columns: []column{
 				instance,
 				{from: "reason", title: "Reason", width: 190},

@@ -9,11 +9,11 @@ import (
 // GPUs of the fleet by their path to the fabric.
 var (
 	allGPUs = maxBy(perGPU, hosts.of("rdma_gdr_gpu_info"))
-	// lostDirect are staged although their hardware can do without.
-	lostDirect = countBy(perGPU, hosts.of("rdma_gdr_gpu_direct")+" == 0 unless on ("+perGPU+", direction) "+
-		hosts.of("rdma_gdr_gpu_possible")+" == 0")
-	// unknownGPUs are those of hosts that may be fit or not, and those whose path is unknown.
-	unknownGPUs = allGPUs + " unless on (" + perHost + ") " + fit + " or " + allGPUs +
+	// lostDirect are staged although their hardware can do without, or slowed by their job.
+	lostDirect = "(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_direct")+" == 0 unless on ("+perGPU+", direction) "+
+		hosts.of("rdma_gdr_gpu_possible")+" == 0") + " or " + slowJobs(hosts) + ")"
+	// unknownGPUs are those of hosts that are unknown, and those whose path is.
+	unknownGPUs = allGPUs + " and on (" + perHost + ") (" + unknownHosts + ") or " + allGPUs +
 		" unless on (" + perGPU + ") " + hosts.of("rdma_gdr_gpu_direct")
 	// healthyGPUs have a NIC that is up and at its rate, on a host that is fit, and have not lost GPUDirect.
 	healthyGPUs = maxBy(perGPU, maxBy(perGPU+", device", hosts.of("rdma_gdr_gpu_info", `device!=""`))+
@@ -23,14 +23,38 @@ var (
 		" unless on (" + perGPU + ") " + lostDirect
 )
 
+// slowJobs are the GPUs whose job stages their data through host memory or sends it over TCP, by rules/node over 5m, or
+// now. Jobs pause between exchanges.
+func slowJobs(s scope) string {
+	return maxBy(perGPU, s.of("gpu:rdma_gdr:staging")+" or "+s.of("gpu:rdma_gdr:sockets")+" or "+
+		s.of("rdma_gdr_gpu_transport", `state=~"staging|tcp"`))
+}
+
+// jobStages is in place of the reason of a GPU whose path is direct and whose job does not use it.
+const jobStages = "job stages"
+
+// byReason returns the best NICs of GPUs with some of their labels, one of them the reason.
+func byReason(s scope, labels string) string {
+	info := maxBy(perGPU+", "+labels, s.of("rdma_gdr_gpu_info"))
+	return labelled("reason", jobStages, info+" and on ("+perGPU+") "+slowJobs(s)) + " or on (" + perGPU + ") " + info
+}
+
 var (
 	fit = hosts.of("instance:rdma_host_fit:state")
-	// unknownHosts may be fit or not.
-	unknownHosts = hosts.of("up") + " unless on (cluster, job, instance) " + fit
+	// readHosts are those whose exporter answers and whose ports are read, by rules/node.
+	readHosts = "(" + hosts.of("instance:rdma_host:known") + " unless on (" + perHost + ") " +
+		hosts.of("instance:rdma_host:unread") + ")"
+	// unknownHosts may have any fault. That of a host that is read and neither fit nor not has a fault that is to drain it.
+	unknownHosts = hosts.of("up") + " unless on (" + perHost + ") " + fit + " unless on (" + perHost + ") " + readHosts
+	unfitHosts   = fit + " == 0 or " + readHosts + " unless on (" + perHost + ") " + fit
 )
 
 // perWorkload are the labels of a job, beside those of its scrape.
 const perWorkload = "scheduler, job_id, namespace, pod"
+
+// waits are the ports that report transmit wait where it stands for pause: many report it on Ethernet, too.
+var waits = "group by (" + perPort + ") (" + hosts.rate("rdma_port_transmit_wait_ticks_total") + ") and on (" + perPort +
+	") " + hosts.of("rdma_port_info", `link_layer="InfiniBand"`)
 
 // fabricNow has the alerts below the first three panels of counts: on a phone they begin on the second screen.
 func fabricNow() []panel {
@@ -52,8 +76,8 @@ func fabricCounts() []panel {
 	panels := []panel{
 		counts("Hosts", "Can hosts take jobs?", 8,
 			count{
-				title: "Not fit", text: "an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0).",
-				expr: orZero(fit+" == 0", fit), colour: warning, of: "count(" + hosts.of("up") + ")",
+				title: "Not fit", text: "an alert drains the host or is pending to, or its maintenance is announced (instance:rdma_host_fit:state is 0 or absent).",
+				expr: orZero(unfitHosts, readHosts), colour: warning, of: "count(" + hosts.of("up") + ")",
 				ways: []way{toPanel("Alerts")},
 			},
 			count{
@@ -62,7 +86,7 @@ func fabricCounts() []panel {
 				colour: bad, ways: []way{toPanel("Alerts")},
 			},
 			count{
-				title: "Unknown", text: "the exporter or its reads fail, or an alert that drains is pending.",
+				title: "Unknown", text: "the exporter or its reads fail: the hosts that are missing in Measured.",
 				expr: orZero(unknownHosts, hosts.of("up")), colour: neutral, ways: []way{toPanel("Targets that do not answer")},
 			},
 		),
@@ -82,16 +106,17 @@ func fabricCounts() []panel {
 		),
 		counts("Measured", "What do the other numbers rest on? In percent; grey: not all.", 8,
 			count{
-				title: "Hosts", text: "exporters that answer.", share: true, of: "count(" + hosts.of("up") + ")",
-				expr: measured(hosts.of("up")+" == 1", hosts.of("up")), ways: []way{toPanel("Targets that do not answer")},
+				title: "Hosts", text: "hosts whose exporter answers and whose ports are read.", share: true,
+				of:   "count(" + hosts.of("up") + ")",
+				expr: measured(hosts.of("up")+" unless ("+unknownHosts+")", hosts.of("up")),
+				ways: []way{toPanel("Targets that do not answer")},
 			},
 			count{
 				title: "Pause",
 				text:  "ACTIVE ports with pause durations (PFC), or on InfiniBand with transmit wait.",
 				share: true, of: "count(" + active + ")",
 				expr: measured(active+" and on ("+perPort+") (group by ("+perPort+") ("+
-					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or group by ("+perPort+") ("+
-					hosts.rate("rdma_port_transmit_wait_ticks_total")+"))", active),
+					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or "+waits+")", active),
 				ways: []way{toBoard("RoCE congestion", "roce")},
 			},
 			count{
@@ -118,7 +143,7 @@ func fabricCounts() []panel {
 			},
 			count{
 				title: "GPUDirect lost",
-				text:  "GPUs whose data is staged through host memory, when sending, receiving or both, although their hardware can do without. GPUs whose path is unknown do not count.",
+				text:  "GPUs whose data is staged through host memory, when sending, receiving or both, although their hardware can do without, or whose job stages it or sends it over TCP. GPUs whose path is unknown do not count.",
 				expr:  orZero(lostDirect, hosts.of("rdma_gdr_gpu_direct")), colour: warning,
 				ways: []way{toPanel("Hosts that lost GPUDirect"), toBoard("GPUDirect", "gpudirect")},
 			},
@@ -131,13 +156,13 @@ func fabricCounts() []panel {
 				ways: []way{toBoard("GPUDirect", "gpudirect")},
 			},
 			count{
-				title: "Impaired", text: "not so.",
+				title: "Impaired", text: "not so, of hosts that are read.",
 				expr: orZero(allGPUs+" unless on ("+perGPU+") ("+healthyGPUs+") unless on ("+perGPU+") ("+
 					unknownGPUs+")", allGPUs),
 				colour: warning, ways: []way{toBoard("GPUDirect", "gpudirect")},
 			},
 			count{
-				title: "Unknown", text: "the path is unknown, or whether the host is fit. GPUs of hosts that do not answer are not counted.",
+				title: "Unknown", text: "the path is unknown, or the host is. GPUs of hosts that do not answer are not counted.",
 				expr: orZero(unknownGPUs, allGPUs), colour: neutral, ways: []way{toBoard("GPUDirect", "gpudirect")},
 			},
 		),
@@ -172,19 +197,7 @@ func onFleet(levels ...word) panel {
 	for i := range p.queries { // an alert of several hosts is named by its place
 		p.queries[i].expr = labelledBy("host", "where", p.queries[i].expr)
 	}
-	for i, c := range p.columns {
-		switch c.title {
-		case "Alert":
-			p.columns[i].width = 222
-		case "Meaning":
-			p.columns[i].width = 454
-		case "Where":
-			p.columns[i].width = 150
-		case "Reason":
-			p.columns[i].width = 89
-		}
-	}
-	return p
+	return p.setWidths(map[string]uint32{"Host": 196, "Meaning": 290, "First": 264, "Where": 130})
 }
 
 func fabricAlerts() panel {
@@ -222,7 +235,7 @@ func places() panel {
 	rail := fmt.Sprintf(`label_replace(%s, "rail", "Rail $1", "rail", "(.+)")`, named)
 	rail = fmt.Sprintf(`label_replace(%s, "rail", "No rail", "rail", "")`, rail)
 	return panel{
-		title: "Leaves and rails", unit: "none", width: 12, height: 9, view: matrix, words: worsts,
+		title: "Leaves and rails", unit: "none", width: 12, height: 7, view: matrix, words: worsts,
 		noValue: "no port has a known place: no LLDP, no subnet, no rack in the site configuration",
 		text: "Worst finding of the ports of a leaf (of a rack where the leaf is unknown) on each rail, before and while its alert fires; leaves with the worst first. " +
 			"Unknown: a port cannot be read, or its host answered at the beginning of the time range and does not now.",
@@ -239,10 +252,6 @@ func failsNext() panel {
 	var values, ranks []string
 	for _, c := range []struct{ why, value, rank string }{
 		{
-			"lanes without light", sumBy(perPort, hosts.of("port:rdma_transceiver_power:dark")) + " and on (" + perPort + ") " +
-				hosts.of("rdma_port_state_id") + " == 4", "1 + (%s)",
-		},
-		{
 			"°C to temperature alarm", minBy(perPort, hosts.of("port:rdma_transceiver_temperature:limit")+" - "+
 				hosts.of("port:rdma_transceiver_temperature:working")) + " < 10", "1 - (%s) / 10",
 		},
@@ -255,24 +264,36 @@ func failsNext() panel {
 		values = append(values, labelled("why", c.why, c.value))
 		ranks = append(ranks, labelled("why", c.why, fmt.Sprintf(c.rank, c.value)))
 	}
+	dark := darkLane(hosts)
+	values, ranks = append(values, dark), append(ranks, "2 * ("+dark+") ^ 0")
 	worst := top(20, strings.Join(ranks, " or "))
+	read := "group by (" + perPort + ") (" + hosts.of("port:rdma_transceiver_temperature:celsius") + ") or group by (" +
+		perPort + ") (" + hosts.of(rawBER) + ")"
 	return panel{
-		title: "Fails next", unit: "none", width: 12, height: 9, view: table, sort: "Of limit",
-		noValue: "nothing near a limit, or not measured: see Measured, Optics",
-		text: "Ports and modules that wear out, the 20 worst. Of limit: 100% is a dark lane, the temperature alarm, 3 dB less light or 50% more laser bias than when new, the limit of the raw BER, or 100 times the usual BER. " +
-			"Temperature begins 10 °C below its alarm, BER a decade below its limit.",
+		title: "Fails next", unit: "none", width: 12, height: 7, view: table, sort: "Of limit",
+		noValue: "blind: 0 ports measure optics or bit errors",
+		text: "Ports and modules that wear out, the 20 worst. Of limit: 200% is a dark lane, 100% the temperature alarm, 3 dB less light or 50% more laser bias than when new, the limit of the raw BER, or 100 times the usual BER. " +
+			"Temperature begins 10 °C below its alarm, BER a decade below its limit. 0% is a row that says how many ports measure one of these.",
 		queries: []query{
-			{expr: worst},
+			{expr: orNone(worst, "why", "none near a limit, of $1 ports", read)},
 			{expr: "round(" + strings.Join(values, " or ") + ", 0.1) and on (" + perPort + ", why) " + worst},
 		},
 		columns: []column{
 			instance, hca, portOf,
 			{from: "B", title: "Value", unit: "none", width: 70},
-			{from: "why", title: "Why", width: 202},
+			{from: "why", title: "Why", width: 203},
 			{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {1, warning}}, width: 90},
 			cluster, job,
 		},
 	}
+}
+
+// darkLane names each lane without light of ports that are ACTIVE, by why, with its power.
+func darkLane(s scope) string {
+	dark := fmt.Sprintf("%s <= %d and on (%s) %s == 4", maxBy(perPort+", direction, lane",
+		s.of("lane:rdma_transceiver_power:judged")), limitLaneDark, perPort, maxBy(perPort, s.of("rdma_port_state_id")))
+	return maxBy(perPort+", why", `label_replace(label_join(`+dark+
+		`, "why", " lane ", "direction", "lane"), "why", "dBm, $1 is dark", "why", "(.*)")`)
 }
 
 // jobsHit lists jobs that use a part with a fault.
@@ -286,11 +307,12 @@ func jobsHit() panel {
 	worst := "topk by (" + part + ") (1, 3 * " + hosts.of("rdma:job_symptom", `severity="critical"`) + " ^ 0 or 2 * " +
 		hosts.of("rdma:job_symptom", `severity="warning"`) + " ^ 0)"
 	return panel{
-		title: "Jobs with a finding", unit: "none", width: 12, height: 7, view: table, sort: "Severity",
-		noValue: "none, or no job is known; by rules/central",
+		title: "Jobs with a finding", unit: "none", width: 12, height: 5, view: table, sort: "Severity",
+		noValue: "unknown: no job is known, or rules/central are not loaded",
 		text:    "Jobs that use a part with a fault which can slow them down: their hosts with such a part, the worst finding and its host, and the throughput of the slowest port of the job as a share of the median.",
 		queries: []query{
-			{expr: named(", instance, symptom", "topk by (cluster, job, "+perWorkload+") (1, "+fault+" ^ 0 * on ("+part+") group_left (symptom) "+worst+")")},
+			{expr: orNone(named(", instance, symptom", "topk by (cluster, job, "+perWorkload+") (1, "+fault+" ^ 0 * on ("+part+") group_left (symptom) "+worst+")"),
+				"symptom", "none on $1 jobs", countBy("cluster, job, "+perWorkload, hosts.of("rdma:job_use")))},
 			{expr: named("", countBy("cluster, job, "+perWorkload, countBy(perHost+", "+perWorkload, fault)))},
 			{expr: named("", minBy("cluster, job, "+perWorkload, hosts.of("port:rdma_port_job_share:ratio")+
 				" and on (cluster, job, "+perWorkload+") "+fault))},
@@ -310,7 +332,7 @@ func jobsHit() panel {
 
 func drift() panel {
 	p := unlike()
-	p.width, p.height = 12, 7
+	p.width, p.height = 12, 5
 	return p
 }
 
@@ -319,10 +341,10 @@ func fitOverTime() panel {
 	drained := hosts.of("instance:rdma_host_drain:state")
 	p := graph("Hosts over time", "Hosts that can take jobs, and those that cannot, as above. The axis is logarithmic above 1.", "none", 8,
 		query{orZero(fit+" == 1", fit), "fit"},
-		query{orZero(fit+" == 0", fit), "not fit"},
+		query{orZero(unfitHosts, readHosts), "not fit"},
 		query{orZero(drained+" > 0", drained), "to drain"},
 		query{orZero(unknownHosts, hosts.of("up")), "unknown"})
-	p.height, p.points, p.whole, p.list, p.tints = 8, few, true, true, []string{good, warning, bad, neutral}
+	p.height, p.points, p.whole, p.list, p.tints = 7, few, true, true, []string{good, warning, bad, neutral}
 	p.noValue = "unknown: the rules are not loaded"
 	return p
 }

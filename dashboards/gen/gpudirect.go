@@ -20,19 +20,21 @@ func gpudirect() board {
 // verdicts lists GPUs with their best NIC: first those whose path is unknown, then those that are not direct.
 func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 	decided, known := minBy(perGPU, s.of("rdma_gdr_gpu_direct")), maxBy(perGPU, s.of("rdma_gdr_gpu_info"))
-	worst := bottom(400, decided+" or -1 * "+known)
-	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" +
-		perGPU + ") " + worst
+	staged := slowJobs(s)
+	worst := bottom(400, "-2 * "+staged+" ^ 0 or "+decided+" or -1 * "+known)
+	info := "(" + byReason(s, "device, distance, mechanism, reason") + ") and on (" + perGPU + ") " + worst
 	goes := func(direction string) string {
 		is := maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 		can := maxBy(perGPU, s.of("rdma_gdr_gpu_possible", `direction="`+direction+`"`))
-		return "(" + info + ") * on (" + perGPU + ") group_left () (2 + (" + is + " == 0 and " + can + " == 0) or " + is + ")"
+		return "(" + info + ") * on (" + perGPU + ") group_left () (-1 * " + staged + " ^ 0 or 2 + (" + is + " == 0 and " + can +
+			" == 0) or " + is + ")"
 	}
 	return panel{
 		title: "GPUs and their best NIC", unit: "none", width: grid, height: height, view: table, sort: sort, rows: "C",
 		noValue: "no GPUs, or they are not collected",
 		text: "GPUs with their best eligible NIC, at most 400, the worst: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
-			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. Hardware: it has no direct path, which is no fault. An empty cell is unknown.",
+			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. By its job: the path is direct, and the job stages its data or sends it over TCP: see Transport of jobs. " +
+			"Hardware: it has no direct path, which is no fault. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{
 			where, gpu,
@@ -49,18 +51,17 @@ func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 
 // gpuCounts is the verdict for all chosen GPUs.
 func gpuCounts() panel {
-	used := maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport"))
+	used := maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport", `state!="unknown"`)) + " or " + slowJobs(hosts)
 	p := counts("GPUDirect", "Has a GPU lost GPUDirect, does a job stage, and is it measured?", 3,
 		count{
-			title: "Lost", text: "GPUs whose data is staged through host memory although their hardware can do without.", colour: warning,
+			title: "Lost", text: "GPUs whose data is staged through host memory although their hardware can do without, by their path or by their job.", colour: warning,
 			expr: orZero(lostDirect, hosts.of("rdma_gdr_gpu_direct")), of: "count(" + maxBy(perGPU,
 				hosts.of("rdma_gdr_gpu_direct")) + ")",
 		},
 		count{
-			title: "Slow", text: "GPUs whose job stages their data or sends it over TCP now.", colour: warning,
-			expr: "count(" + maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport", `state=~"staging|tcp"`)) + ") or 0 * count(" +
-				allGPUs + ")",
-			of: "(count(" + used + ") or 0 * count(" + allGPUs + "))",
+			title: "Staging", text: "GPUs whose job stages their data or sends it over TCP, of those that jobs hold and whose transport is known.", colour: warning,
+			expr: "count(" + slowJobs(hosts) + ") or 0 * count(" + used + ")",
+			of:   "(count(" + used + ") or 0 * count(" + allGPUs + "))",
 		},
 		count{
 			title: "Unknown", text: "GPUs whose path is unknown: not measured.", colour: neutral,
@@ -185,13 +186,21 @@ func gpuUse() []panel {
 	}
 }
 
+// transportRank ranks the transport of GPUs that jobs hold: 3 slow, also between two exchanges of a job that stages, 2
+// unknown, 1 direct.
+func transportRank(s scope) string {
+	state := maxBy(perGPU+", state", s.of("rdma_gdr_gpu_transport"))
+	of := func(states string) string {
+		return maxBy(perGPU+", state", s.of("rdma_gdr_gpu_transport", `state=~"`+states+`"`))
+	}
+	return "3 * (" + state + " and on (" + perGPU + ") " + slowJobs(s) + ") or 2 * " + of("unknown") + " or 1 * " +
+		of("gdr|host_only")
+}
+
 // gpuJobs lists the GPUs that jobs hold: first those whose data does not go to a NIC directly.
 func gpuJobs() panel {
 	about := "workload, command, nccl_version, reason"
-	staging := func(rank, state string) string {
-		return rank + " * " + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport", `state=~"`+state+`"`))
-	}
-	rank := top(400, staging("3", "staging|tcp")+" or "+staging("2", "unknown")+" or "+staging("1", "gdr|host_only"))
+	rank := top(400, transportRank(hosts))
 	return panel{
 		title: "Transport of jobs", unit: "none", width: 24, height: 10, view: table, sort: "Transport",
 		noValue: "no process holds a GPU and an RDMA device",
@@ -293,9 +302,10 @@ func gpuDCGM() []panel {
 func unlike() panel {
 	return panel{
 		title: "Hosts unlike their peers", unit: "none", width: 24, height: 9, view: table, sort: "Setting",
-		noValue: "none, or fewer than four hosts of a kind; by rules/central",
+		noValue: "unknown: fewer than four hosts of a kind, or rules/central are not loaded",
 		text:    "Settings, firmware and software of hosts that at least 80 % of the other hosts of their kind do not have (instance:rdma_setting:differs). `rdma_exporter compare` shows two hosts side by side.",
-		queries: []query{{expr: maxBy(perHost+", setting, role, value, usual", hosts.of("instance:rdma_setting:differs"))}},
+		queries: []query{{expr: orNone(maxBy(perHost+", setting, role, value, usual", hosts.of("instance:rdma_setting:differs")),
+			"setting", "none of $1 settings", fleet.of("kind:rdma_setting:known")+" >= 4")}},
 		columns: []column{
 			instance,
 			{from: "setting", title: "Setting"},

@@ -82,6 +82,7 @@ func jobCounts() []panel {
 	expected := hosts.of("rdma_port_expected_rate_bytes_per_second")
 	sends := onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="transmit"`)))
 	percent := func(part, all string) string { return "floor(100 * (" + orZero(part, all) + ") / count(" + all + "))" }
+	infiniBand := hosts.of("rdma_port_info", `link_layer="InfiniBand"`)
 	panels := []panel{
 		counts("With a finding",
 			"Which parts of the job have a critical or warning finding? Unknown where the rules are not loaded.", 8,
@@ -112,15 +113,16 @@ func jobCounts() []panel {
 			},
 			count{
 				title: "Pausing",
-				text:  "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives.", colour: warning,
-				expr: orZero(fmt.Sprintf("(%s) > %v", sends, limitSlowReceiver), sends),
+				text:  "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives. n/a: all ports are InfiniBand.", colour: warning,
+				expr: orZero(fmt.Sprintf("(%s) > %v", sends, limitSlowReceiver), sends) + " or -2 * (count(" +
+					usedPorts + " and on (" + perPort + ") " + infiniBand + ") == count(" + usedPorts + ")) ^ 0",
 			},
 		),
 		counts("Pace and cover", "In percent; grey: not all.", 8,
 			count{
 				title: "Slowest port",
-				text:  "throughput of the slowest port as a share of the median; unknown while the median is below 1 Gb/s.",
-				expr:  "100 * min(" + shareOfJob + ")",
+				text:  "throughput of the slowest port as a share of the median; down: a port of the job is not ACTIVE; unknown while the median is below 1 Gb/s.",
+				expr:  "-2 * count((" + state + ") != 4) ^ 0 or 100 * min(" + shareOfJob + ")",
 			},
 			count{
 				title: "Up", text: "hosts of the job whose exporter answers.", share: true,
@@ -128,14 +130,16 @@ func jobCounts() []panel {
 				expr: percent(usedHosts+" and on ("+perHost+") "+hosts.of("up")+" == 1", usedHosts),
 			},
 			count{
-				title: "Pause", text: "ports of the job that measure pause (PFC), or on InfiniBand transmit wait.", share: true,
+				title: "Pause", text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", share: true,
 				of: "count(" + usedPorts + ")",
 				expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.rate("rdma_port_pfc_pause_seconds_total")+" or "+
-					hosts.rate("rdma_port_transmit_wait_ticks_total")+")", usedPorts),
+					waits+")", usedPorts),
 			},
 		),
 	}
 	panels[2].steps[0] = thresholds(neutral, step{0, warning}, step{70, good})
+	panels[1].values = [][]word{{unknown}, {unknown}, {unknown, {"-2", "n/a", "text"}}}
+	panels[2].values = [][]word{{unknown, {"-2", "down", bad}}}
 	for i := range panels {
 		panels[i].height = 3
 	}
@@ -158,18 +162,19 @@ func jobFindings() panel {
 		title: "Findings on parts of the job", unit: "none", width: grid, height: 7, view: table, sort: "Severity",
 		noValue: "unknown: no job is chosen, or rules/node are not loaded",
 		text:    "What is wrong with the ports, devices and GPUs that the job uses, and with its hosts, the most severe first, also before its alert fires.",
-		queries: []query{{expr: orNone(`label_join(`+withWay(found, toNodeBy)+`, "symptom", " ", "symptom", "reason")`,
+		queries: []query{{expr: orNone(`label_join(label_join(`+withWay(found, toNodeBy)+
+			`, "first", " ", "symptom", "reason"), "symptom", " ", "symptom", "reason")`,
 			"symptom", "none on $1 ports", measured)}},
 		columns: []column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 			hostByWay,
-			{from: "symptom", title: "Finding", words: symptoms, width: 335},
+			{from: "symptom", title: "Finding", words: symptoms, width: 320},
+			{from: "first", title: "First", words: remedies, width: 300},
 			{from: "device", title: "Device", width: 80},
 			portOf, gpu,
-			{from: "reason", title: "Reason", width: 170},
 			{from: "leaf", title: "Leaf", width: 150},
 			{from: "rail", title: "Rail", width: 60},
-			cluster, job, byWay[0], byWay[1],
+			hidden("reason"), cluster, job, byWay[0], byWay[1],
 		},
 	}
 }
@@ -186,6 +191,7 @@ func jobPorts() panel {
 		"device", onCard)+
 		" or 0 * "+usedPorts)
 	worst := top(400, rank)
+	state := "(" + onPorts(maxBy(perPort, hosts.of("rdma_port_state_id"))) + ")"
 	of := func(expr string) string { return maxBy(perPort, expr) + " and on (" + perPort + ") " + worst }
 	paused := func(direction string) string {
 		return of(atMostAll(hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
@@ -198,7 +204,7 @@ func jobPorts() panel {
 		queries: []query{
 			{expr: worst},
 			{expr: of(hosts.of("rdma_port_state_id"))},
-			{expr: "(" + shareOfJob + ") and on (" + perPort + ") " + worst},
+			{expr: "(-1 * (" + state + " != 4) ^ 0 or " + shareOfJob + ") and on (" + perPort + ") " + worst},
 			{expr: "8 * (" + of(hosts.of("rdma_port_rate_bytes_per_second")) + ")"},
 			{expr: "8 * (" + of(hosts.of("rdma_port_expected_rate_bytes_per_second")) + ")"},
 			{expr: paused("transmit")},
@@ -213,7 +219,7 @@ func jobPorts() panel {
 			{from: "B", title: "State", words: portStates, width: 105},
 			{
 				from: "C", title: "Of median", unit: "percentunit", colours: []step{{0, warning}, {0.7, "transparent"}},
-				width: 100,
+				width: 100, words: []word{{"-1", "down", bad}},
 			},
 			{from: "D", title: "Rate", unit: "bps", width: 85, missing: "no link"},
 			{from: "E", title: "Expected", unit: "bps", width: 90},
@@ -318,12 +324,8 @@ func jobErrors() []panel {
 // jobGPUs lists the GPUs of the job, those whose data does not go to a NIC directly first.
 func jobGPUs() panel {
 	about := "command, nccl_version, reason"
-	state := func(rank, states string) string {
-		return rank + " * " + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport", `state=~"`+states+`"`))
-	}
-	known := "(" + state("3", "staging|tcp") + " or " + state("2", "unknown") + " or " + state("1", "gdr|host_only") +
-		") * on (" + perGPU +
-		") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))
+	known := "(" + transportRank(hosts) + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about,
+		hosts.of("rdma_gdr_gpu_transport_info"))
 	return panel{
 		title: "GPUs of the job", unit: "none", width: 14, height: 9, view: table, sort: "Transport",
 		noValue: "no GPU of the job is known: it has none, or processes are not read",

@@ -62,27 +62,35 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
+	drained := host.of("instance:rdma_host_drain:state")
+	evicting := host.firing("critical|warning", `drain="evict"`)
+	// 3 critical, 2 warning.
+	pending := "3 * " + host.of("rdma:placed", `drain=~"cordon|evict"`, `severity="critical"`) + " or 2 * " +
+		host.of("rdma:placed", `drain=~"cordon|evict"`, `severity="warning"`)
 	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 4, count{
 		title: "Fit for jobs",
-		text:  "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
-		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ")", colour: good,
+		text:  "whether the host may take jobs: no alert drains it or is pending to, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ") or 3 - (max(" + pending + ") == bool 3)", colour: good,
 	}, count{
-		title: "Drain",
-		text:  "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
-		expr:  "max(" + host.of("instance:rdma_host_drain:state") + ")", colour: bad,
+		title:  "Drain",
+		text:   "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress; from 5m after the alert began, as a leaf or rail may be the cause. `rdma_exporter check --drain` lists the alerts.",
+		expr:   "3 * (max(" + drained + ") == 1) and on () " + evicting + " or max(" + drained + ")",
+		colour: bad,
 	})
 	counted.height = 8
 	counted.values = [][]word{
-		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
-		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
+		{
+			unknown,
+			{"1", "fit", good},
+			{"0", "not fit", warning},
+			{"2", "critical pending", bad},
+			{"3", "warning pending", warning},
+		},
+		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}, {"3", "cordon; evict at 5m", bad}},
 	}
 	alerts := alertTable([]scope{host}, severities, nil, ownHCA, hidden("instance"))
 	alerts.width, alerts.height = 20, 8
-	for i, c := range alerts.columns {
-		if c.title == "Where" {
-			alerts.columns[i].width = 136
-		}
-	}
+	alerts = alerts.setWidths(map[string]uint32{"Alert": 205, "Meaning": 250, "First": 205, "Where": 125})
 	alerts = alerts.orNone("no alert: rules are evaluated on this host", host.evaluated())
 	alerts.beside = []way{
 		ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"),
@@ -92,20 +100,21 @@ func nodeState() []panel {
 		counted,
 		alerts,
 		{
-			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates,
+			title: "Port state", unit: "none", width: 8, height: 9, view: timeline, words: portStates,
 			noValue: "no RDMA port, or unknown",
 			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is unknown.",
 			queries: []query{{maxBy(perPort, state), short}},
 		},
+		nodePaused(),
 		{
-			title: "Counters that rose", unit: "none", width: 12, height: 9, view: table, sort: "Increase",
+			title: "Counters that rose", unit: "none", width: 8, height: 9, view: table, sort: "Increase",
 			noValue: "none in this time range",
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
 			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters,
 				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs) +
 				" or " + rosePause()}},
 			columns: append([]column{
-				{from: "counter", title: "Counter", width: 210},
+				{from: "counter", title: "Counter", width: 200},
 				{from: "A", title: "Increase", unit: whole, width: 85},
 				ownHCA, portOf, gpu, hidden("UUID"),
 			}, ownHost...),
@@ -214,24 +223,31 @@ func nodeErrors() []panel {
 	}
 }
 
-func nodePause() []panel {
+// nodePaused draws the pauses of the ports of a host.
+func nodePaused() panel {
 	seconds := func(direction string) string {
 		return atMostAll(maxBy(perNetdev+", priority",
 			device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 	}
+	p := graph("Time paused", "Share of the time in which a priority was paused (PFC), from 0.1% on. Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
+		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 8,
+		query{above("0.001", 10, perNetdev+", priority", seconds("transmit")), "sends {{device}}/{{port}} priority {{priority}}"},
+		query{above("0.001", 10, perNetdev+", priority", seconds("receive")), "receives {{device}}/{{port}} priority {{priority}}"},
+		noneAbove(atMostAll(maxBy(perPort, device.rate("rdma_port_pfc_pause_seconds_total"))), "0.001",
+			"none of {{of}} ports above 0.1%"),
+		query{`clamp_max(0 * count_values("of", count(` + device.of("rdma_port_info", `link_layer="InfiniBand"`) +
+			`)), 0) unless on () ` + device.rate("rdma_port_pfc_pause_seconds_total"), "n/a: {{of}} InfiniBand ports"}).
+		or("blind: 0 ports measure pause (PFC)")
+	p.max, p.colours = share, thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
+	return p
+}
+
+func nodePause() []panel {
 	frames := func(direction string) string {
 		return sumBy(perNetdev+", priority", device.rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
 	}
-	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
-		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
-		query{seconds("transmit"), "sending pause {{device}}/{{port}} priority {{priority}}"},
-		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"}).
-		or("not paused, or no pause durations of these drivers")
-	paused.max, paused.colours = share,
-		thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	return []panel{
-		paused,
-		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", 12,
+		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", grid,
 			query{frames("transmit"), "sent {{device}}/{{port}} priority {{priority}}"},
 			query{frames("receive"), "received {{device}}/{{port}} priority {{priority}}"},
 			query{

@@ -87,18 +87,21 @@ func darkLanes() panel {
 			devices.of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
 		return labelled("direction", direction, power)
 	}
+	lit := maxBy(perLane, devices.of("rdma_transceiver_receive_power_dbm")+" or "+
+		devices.of("rdma_transceiver_transmit_power_dbm")) + " and on (" + perPort + ") " +
+		maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
 	return panel{
 		title: "Lanes without light", unit: "none", width: 12, height: 7, view: table, sort: "Host",
-		noValue: "none: of how many lanes is in the counts",
+		noValue: "blind: 0 lanes are measured",
 		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The panels below leave these lanes out.",
-		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
-			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},
+		queries: []query{{expr: orNone(bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
+			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4"), "direction", "none of $1", lit)}},
 		columns: []column{
 			instance, hca, portOf,
 			{from: "lane", title: "Lane", width: 50},
-			{from: "direction", title: "Direction", width: 92},
-			{from: "A", title: "Power", unit: "suffix:dBm", width: 100},
+			{from: "direction", title: "Direction", width: 114},
+			{from: "A", title: "Power", unit: "suffix:dBm", width: 80},
 			netdev, cluster, job,
 		},
 	}
@@ -142,11 +145,7 @@ func opticsFaults() []panel {
 		[]column{instance},
 		hca)
 	alerts.height = 7
-	for i, c := range alerts.columns {
-		if c.title == "Meaning" {
-			alerts.columns[i].width = 300
-		}
-	}
+	alerts = alerts.setWidths(map[string]uint32{"Meaning": 250, "First": 205, "Where": 130})
 	alerts = alerts.orNone("no alert on transceivers of $1 hosts", hosts.evaluated())
 	return []panel{alerts, opticsCounts(), darkLanes(), faulty()}
 }
@@ -269,14 +268,15 @@ func opticsParts() []panel {
 // faulty lists transceivers that do not work.
 func faulty() panel {
 	return panel{
-		title: "Faulty or unreadable transceivers", unit: "none", width: 9, height: 7, view: table,
-		sort: "-State", noValue: "none: what is not measured is in the counts",
-		text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
-		queries: []query{{expr: maxBy(perNetdev+", state",
-			devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
-			" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
+		title: "Unreadable or failed transceivers", unit: "none", width: 9, height: 7, view: table,
+		sort: "-State", noValue: "blind: 0 transceivers report their state",
+		text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before. One with a dark lane or beyond a limit works: it is in the tables beside.",
+		queries: []query{{expr: orNone(maxBy(perNetdev+", state",
+			devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`))+
+			" and on ("+perPort+") ("+maxBy(perPort, devices.of("rdma_port_was_active"))+" == 1)", "state",
+			"none of $1 unreadable", maxBy(perNetdev, devices.of("rdma_transceiver_state")))}},
 		columns: []column{
-			instance, hca, portOf, {from: "state", title: "State", width: 120}, hidden("netdev"), {from: "A"}, cluster, job,
+			instance, hca, portOf, {from: "state", title: "State", width: 170}, hidden("netdev"), {from: "A"}, cluster, job,
 		},
 	}
 }

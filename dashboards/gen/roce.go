@@ -16,6 +16,7 @@ func roce() board {
 			{"ECN and CNP", roceNotification(), false},
 			{"Priorities", rocePriorities(), false},
 			{"Discards", roceDiscards(), false},
+			{"Switches", roceSwitches(), false},
 		},
 	}
 }
@@ -92,7 +93,8 @@ func roceCounts() panel {
 	over := func(direction string, limit float64) string {
 		return fmt.Sprintf("group by (%s) (%s > %v)", perPort, pausedShare(direction), limit)
 	}
-	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
+	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4 and on (" + perPort + ") " +
+		devices.of("rdma_port_info", `link_layer="Ethernet"`)
 	paused := "group by (" + perPort + ") (" + devices.rate("rdma_port_pfc_pause_seconds_total") + ")"
 	p := counts("Ports", "Is there a storm, and is pause measured?", 3,
 		count{
@@ -104,7 +106,7 @@ func roceCounts() panel {
 			expr: orZero(over("receive", limitPaused), paused), of: "count(" + paused + ")",
 		},
 		count{
-			title: "Blind", text: "ACTIVE ports without pause durations: not measured.", colour: neutral,
+			title: "Blind", text: "ACTIVE Ethernet ports without pause durations: not measured.", colour: neutral,
 			expr: orZero("("+active+") unless on ("+perPort+") "+paused, active), of: "count(" + active + ")",
 		},
 	)
@@ -251,5 +253,24 @@ func roceDiscards() []panel {
 		counted("Pause watchdog",
 			"Times that a NIC had sent pause for too long. With severity error it stopped, and drops what it cannot drain from then on.", 8,
 			query{of(perNetdev+", severity", "rdma_port_pause_storm_events_total"), "{{severity}} " + portName}),
+	}
+}
+
+// roceSwitches draws the counters of switches that rules --switch-metrics records from another exporter.
+func roceSwitches() []panel {
+	const perSwitchPort = "cluster, switch, switch_port"
+	of := scope(`cluster=~"$cluster"`)
+	drawn := func(title, text, metric string) panel {
+		p := graph(title, text, "pps", 12, query{
+			above("0", 10, perSwitchPort, sumBy(perSwitchPort, of.rate(metric))), "{{switch}} {{switch_port}}",
+		}, noneAbove(sumBy(perSwitchPort, of.rate(metric)), "0", "none of {{of}} switch ports"))
+		p.points, p.noValue = few, "blind: 0 switch ports are read (docs/neighbours.md)"
+		return p
+	}
+	return []panel{
+		drawn("Pause frames sent by switches", "PFC frames that a switch port sends, per second, the ten highest: the switch holds up what is attached there, as one of its other ports does not drain. Of switches whose counters another exporter reads.",
+			"switch:rdma_switch_pfc_sent:total"),
+		drawn("Packets marked by switches", "Packets that a switch port marks (ECN), per second, the ten highest: its queue is where the congestion is. Of switches whose counters another exporter reads.",
+			"switch:rdma_switch_ecn_marked:total"),
 	}
 }

@@ -311,10 +311,11 @@ func wrongLinks() panel {
 	}
 	return panel{
 		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault",
-		noValue: "none, or no sweep has finished: see the counts",
+		noValue: "blind: no sweep has finished, or the last one is old",
 		text:    "Links of the chosen switches that are gone, degraded (below what both ends have enabled, or between switches at a quarter of what both support) or set lower at one end, with both ends. A link between switches is one row.",
 		queries: []query{
-			{expr: at("3", chosenGone) + " or " + byLink(at("2", degraded)+" or "+at("1", apart))},
+			{expr: orNone(at("3", chosenGone)+" or "+byLink(at("2", degraded)+" or "+at("1", apart)), "node",
+				"none of $1 links", swept(chosenLinks))},
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 			{expr: rate("rdma_fabric_link_supported_rate_bytes_per_second")},

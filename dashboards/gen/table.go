@@ -194,7 +194,7 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 		set("custom.align", "left") // a word, also where it stands for a number
 		set("mappings", mappings(c.words...))
 		for _, w := range c.words {
-			coloured = coloured || w.colour != neutral
+			coloured = coloured || w.colour != neutral && w.colour != ""
 		}
 	}
 	if c.colours != nil || coloured { // without thresholds of its own, a value without a word is green

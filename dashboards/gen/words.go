@@ -23,7 +23,7 @@ const (
 // than these; its lines of one query are shades of one.
 var kinds = []string{"#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9", "#999999"}
 
-// word is the text and colour of a value.
+// word is the text and colour of a value; empty: none.
 type word struct{ value, text, colour string }
 
 // unknown is the word of orUnknown.
@@ -36,7 +36,10 @@ func mappings(words ...word) []dashboard.ValueMapping {
 	var rest []dashboard.ValueMapping
 	m := dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{}}
 	for i, w := range words {
-		to := dashboard.ValueMappingResult{Text: &w.text, Color: &w.colour, Index: cog.ToPtr(int32(i))}
+		to := dashboard.ValueMappingResult{Text: &w.text, Index: cog.ToPtr(int32(i))}
+		if w.colour != "" {
+			to.Color = &w.colour
+		}
 		if !strings.HasSuffix(w.value, " ") {
 			m.Options[w.value] = to
 			continue
@@ -109,7 +112,12 @@ var worsts = []word{
 	{"5", "critical", bad}, {"4", "warning", warning}, {"3", "unknown", neutral}, {"2", "info", remark}, {"1", "ok", good},
 }
 
-var direct = []word{{"1", "direct", good}, {"0", "staged", warning}, {"2", "staged (hardware)", "transparent"}}
+var direct = []word{
+	{"1", "direct", good},
+	{"0", "staged", warning},
+	{"-1", "staged by job", warning},
+	{"2", "staged (hardware)", "transparent"},
+}
 
 // transports are ranks of the transport of a job.
 var transports = []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}
