@@ -63,11 +63,11 @@ func (s scope) folded(level word) string {
 	for _, l := range severities[:1+slices.Index(severities, level)] {
 		higher = append(higher, l.text)
 	}
-	const places = `scope=~"leaf|switch|rack|rail"`
+	const shared = `scope=~"leaf|switch|rack|rail"`
 	is, atLeast := `severity="`+level.text+`"`, strings.Join(higher, "|")
 	return fmt.Sprintf("(%s unless (%s and on (%s, alertname, where) %s or %s and on (%[3]s, where) %s))",
 		s.alerts(is), s.alerts(`alertstate="pending"`, is), perHost, s.firing(atLeast),
-		s.alerts(`alertstate="pending"`, is, places), s.firing(atLeast, places))
+		s.alerts(`alertstate="pending"`, is, shared), s.firing(atLeast, shared))
 }
 
 // setWidths sets the widths of columns by their titles.
@@ -142,8 +142,11 @@ func withWay(expr, to string) string {
 // first actions.
 var (
 	symptoms = bySymptom("../../rules/node/alerts.rules.yml", meanings)
-	remedies = bySymptom("../../rules/node/alerts.rules.yml", firsts)
+	remedies = append(bySymptom("../../rules/node/alerts.rules.yml", firsts), word{"[a-z_]+ ", seeRunbook, ""})
 )
+
+// seeRunbook is in place of a first action where the runbook has none in its table of reasons.
+const seeRunbook = "see the runbook"
 
 // bySymptom reads the alerts of a rule file.
 func bySymptom(path string, texts []word) (out []word) {
@@ -166,13 +169,14 @@ func bySymptom(path string, texts []word) (out []word) {
 	return out
 }
 
-// meanings are what is wrong, by alert and reason, and the first sentences of the runbooks by alert alone. firsts are the
-// first actions, by both.
+// meanings are what is wrong, by alert and reason, and the first sentences of the runbooks by alert alone. firsts are
+// the first actions, by both.
 var meanings, firsts = readRunbooks("../../docs/runbooks")
 
 // ofReason is a row of the table of reasons in a runbook, and aboutReasons the title of its second column.
 var (
-	ofReason     = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| (?:(?:critical|warning|info) \\| )?([^|]+) \\|$")
+	ofReason = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| " +
+		`(?:(?:critical|warning|info) \| )?([^|]+) \|$`)
 	aboutReasons = regexp.MustCompile(`(?m)^\| reason \| what is ([a-z]+) \|`)
 )
 
@@ -185,9 +189,9 @@ func readRunbooks(dir string) (what, first []word) {
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("no runbooks in %s: %v", dir, err))
 	}
-	cell := func(text []byte) string {
-		plain := markup.ReplaceAllString(string(text), "$1")
-		return strings.ToUpper(plain[:1]) + plain[1:]
+	plain := func(text []byte) string {
+		s := markup.ReplaceAllString(string(text), "$1")
+		return strings.ToUpper(s[:1]) + s[1:]
 	}
 	for _, path := range names {
 		text, err := os.ReadFile(path)
@@ -207,12 +211,12 @@ func readRunbooks(dir string) (what, first []word) {
 		}
 		for _, m := range ofReason.FindAllSubmatch(text, -1) {
 			of := alert + " " + string(m[1])
-			is := cell(m[2])
+			is := plain(m[2])
 			if about != "" {
 				is = about + strings.ToLower(is[:1]) + is[1:]
 			}
-			what, first = append(what, word{of, is, ""}), append(first, word{of, cell(m[3]), ""})
+			what, first = append(what, word{of, is, ""}), append(first, word{of, plain(m[3]), ""})
 		}
 	}
-	return what, append(first, word{"RDMA.* ", "see the runbook", ""})
+	return what, append(first, word{"RDMA.* ", seeRunbook, ""})
 }

@@ -44,17 +44,18 @@ var (
 	// readHosts are those whose exporter answers and whose ports are read, by rules/node.
 	readHosts = "(" + hosts.of("instance:rdma_host:known") + " unless on (" + perHost + ") " +
 		hosts.of("instance:rdma_host:unread") + ")"
-	// unknownHosts may have any fault. That of a host that is read and neither fit nor not has a fault that is to drain it.
-	unknownHosts = hosts.of("up") + " unless on (" + perHost + ") " + fit + " unless on (" + perHost + ") " + readHosts
-	unfitHosts   = fit + " == 0 or " + readHosts + " unless on (" + perHost + ") " + fit
+	// unknownHosts may have any fault. A host that is read and neither fit nor not has a fault that is to drain it.
+	unknownHosts = hosts.of("up") + " unless on (" + perHost + ") " + fit + " unless on (" + perHost + ") " +
+		readHosts
+	unfitHosts = fit + " == 0 or " + readHosts + " unless on (" + perHost + ") " + fit
 )
 
 // perWorkload are the labels of a job, beside those of its scrape.
 const perWorkload = "scheduler, job_id, namespace, pod"
 
-// waits are the ports that report transmit wait where it stands for pause: many report it on Ethernet, too.
-var waits = "group by (" + perPort + ") (" + hosts.rate("rdma_port_transmit_wait_ticks_total") + ") and on (" + perPort +
-	") " + hosts.of("rdma_port_info", `link_layer="InfiniBand"`)
+// waiting are the ports that report transmit wait where it stands for pause: many report it on Ethernet, too.
+var waiting = "group by (" + perPort + ") (" + hosts.rate("rdma_port_transmit_wait_ticks_total") + ") and on (" +
+	perPort + ") " + hosts.of("rdma_port_info", `link_layer="InfiniBand"`)
 
 // fabricNow has the alerts below the first three panels of counts: on a phone they begin on the second screen.
 func fabricNow() []panel {
@@ -116,7 +117,7 @@ func fabricCounts() []panel {
 				text:  "ACTIVE ports with pause durations (PFC), or on InfiniBand with transmit wait.",
 				share: true, of: "count(" + active + ")",
 				expr: measured(active+" and on ("+perPort+") (group by ("+perPort+") ("+
-					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or "+waits+")", active),
+					hosts.of("port:rdma_port_pfc_paused:ratio", `direction="receive"`)+") or "+waiting+")", active),
 				ways: []way{toBoard("RoCE congestion", "roce")},
 			},
 			count{

@@ -26,8 +26,8 @@ func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 	goes := func(direction string) string {
 		is := maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 		can := maxBy(perGPU, s.of("rdma_gdr_gpu_possible", `direction="`+direction+`"`))
-		return "(" + info + ") * on (" + perGPU + ") group_left () (-1 * " + staged + " ^ 0 or 2 + (" + is + " == 0 and " + can +
-			" == 0) or " + is + ")"
+		return "(" + info + ") * on (" + perGPU + ") group_left () (-1 * " + staged + " ^ 0 or 2 + (" + is + " == 0 and " +
+			can + " == 0) or " + is + ")"
 	}
 	return panel{
 		title: "GPUs and their best NIC", unit: "none", width: grid, height: height, view: table, sort: sort, rows: "C",
@@ -300,12 +300,14 @@ func gpuDCGM() []panel {
 
 // unlike lists the settings of hosts that the others of their kind do not have.
 func unlike() panel {
+	differs := maxBy(perHost+", setting, role, value, usual", hosts.of("instance:rdma_setting:differs"))
 	return panel{
 		title: "Hosts unlike their peers", unit: "none", width: 24, height: 9, view: table, sort: "Setting",
 		noValue: "unknown: fewer than four hosts of a kind, or rules/central are not loaded",
 		text:    "Settings, firmware and software of hosts that at least 80 % of the other hosts of their kind do not have (instance:rdma_setting:differs). `rdma_exporter compare` shows two hosts side by side.",
-		queries: []query{{expr: orNone(maxBy(perHost+", setting, role, value, usual", hosts.of("instance:rdma_setting:differs")),
-			"setting", "none of $1 settings", fleet.of("kind:rdma_setting:known")+" >= 4")}},
+		queries: []query{
+			{expr: orNone(differs, "setting", "none of $1 settings", fleet.of("kind:rdma_setting:known")+" >= 4")},
+		},
 		columns: []column{
 			instance,
 			{from: "setting", title: "Setting"},

@@ -133,7 +133,7 @@ func jobCounts() []panel {
 				title: "Pause", text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", share: true,
 				of: "count(" + usedPorts + ")",
 				expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.rate("rdma_port_pfc_pause_seconds_total")+" or "+
-					waits+")", usedPorts),
+					waiting+")", usedPorts),
 			},
 		),
 	}

@@ -225,14 +225,14 @@ func nodeErrors() []panel {
 
 // nodePaused draws the pauses of the ports of a host.
 func nodePaused() panel {
-	seconds := func(direction string) string {
-		return atMostAll(maxBy(perNetdev+", priority",
+	paused := func(says, direction string) query {
+		of := atMostAll(maxBy(perNetdev+", priority",
 			device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
+		return query{above("0.001", 10, perNetdev+", priority", of), says + " {{device}}/{{port}} priority {{priority}}"}
 	}
 	p := graph("Time paused", "Share of the time in which a priority was paused (PFC), from 0.1% on. Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
 		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 8,
-		query{above("0.001", 10, perNetdev+", priority", seconds("transmit")), "sends {{device}}/{{port}} priority {{priority}}"},
-		query{above("0.001", 10, perNetdev+", priority", seconds("receive")), "receives {{device}}/{{port}} priority {{priority}}"},
+		paused("sends", "transmit"), paused("receives", "receive"),
 		noneAbove(atMostAll(maxBy(perPort, device.rate("rdma_port_pfc_pause_seconds_total"))), "0.001",
 			"none of {{of}} ports above 0.1%"),
 		query{`clamp_max(0 * count_values("of", count(` + device.of("rdma_port_info", `link_layer="InfiniBand"`) +

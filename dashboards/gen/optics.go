@@ -87,7 +87,7 @@ func darkLanes() panel {
 			devices.of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
 		return labelled("direction", direction, power)
 	}
-	lit := maxBy(perLane, devices.of("rdma_transceiver_receive_power_dbm")+" or "+
+	measured := maxBy(perLane, devices.of("rdma_transceiver_receive_power_dbm")+" or "+
 		devices.of("rdma_transceiver_transmit_power_dbm")) + " and on (" + perPort + ") " +
 		maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
 	return panel{
@@ -96,7 +96,7 @@ func darkLanes() panel {
 		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The panels below leave these lanes out.",
 		queries: []query{{expr: orNone(bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
-			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4"), "direction", "none of $1", lit)}},
+			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4"), "direction", "none of $1", measured)}},
 		columns: []column{
 			instance, hca, portOf,
 			{from: "lane", title: "Lane", width: 50},
