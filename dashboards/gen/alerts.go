@@ -141,18 +141,22 @@ func withWay(expr, to string) string {
 // symptoms are the meanings of alerts by the symptom that they are on, and by symptom and reason; remedies are their
 // first actions.
 var (
-	symptoms = bySymptom("../../rules/node/alerts.rules.yml", meanings)
-	remedies = append(bySymptom("../../rules/node/alerts.rules.yml", firsts), word{"[a-z_]+ ", seeRunbook, ""})
+	symptoms = bySymptom("../../rules", meanings)
+	remedies = append(bySymptom("../../rules", firsts), word{"[a-z_]+ ", seeRunbook, ""})
 )
 
 // seeRunbook is in place of a first action where the runbook has none in its table of reasons.
 const seeRunbook = "see the runbook"
 
-// bySymptom reads the alerts of a rule file.
-func bySymptom(path string, texts []word) (out []word) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
+// bySymptom reads the alerts of hosts and of the fleet.
+func bySymptom(dir string, texts []word) (out []word) {
+	var text []byte
+	for _, name := range []string{"node/alerts.rules.yml", "central/fleet_alerts.rules.yml"} {
+		file, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			panic(err)
+		}
+		text = append(text, file...)
 	}
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
@@ -164,7 +168,7 @@ func bySymptom(path string, texts []word) (out []word) {
 		}
 	}
 	if len(out) == 0 {
-		panic("no alert in " + path)
+		panic("no alert in " + dir)
 	}
 	return out
 }
