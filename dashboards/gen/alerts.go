@@ -17,39 +17,39 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 	for _, s := range of {
 		var all []string
 		for _, l := range levels {
-			all = append(all, s.folded(l))
-			ranks = append(ranks, s.goes(l.value+" * "+s.folded(l)))
+			all = append(all, folded(s, l))
+			ranks = append(ranks, goes(s, l.Value+" * "+folded(s, l)))
 		}
-		times = append(times, s.goes("1000 * ("+strings.Join(all, " or ")+
-			") * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE")))
+		times = append(times, goes(s, "1000 * ("+strings.Join(all, " or ")+
+			") * ignoring (alertstate) group_left () "+s.Of("ALERTS_FOR_STATE")))
 	}
 	rank, since := strings.Join(ranks, " or "), strings.Join(times, " or ")
 	labels := perAlert
 	for _, c := range slices.Concat(where, rest) {
-		if c.from != "host" && !slices.Contains(strings.Split(labels, ", "), c.from) {
-			labels += ", " + c.from
+		if c.From != "host" && !slices.Contains(strings.Split(labels, ", "), c.From) {
+			labels += ", " + c.From
 		}
 	}
 	return panel{
-		title: "Alerts", unit: "none", width: grid, height: 10, view: table, sort: "Severity",
-		noValue: "unknown: the rules are not loaded",
-		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules; pending ones of a cause that fires are left out. " +
+		Title: "Alerts", Unit: "none", Width: grid, Height: 10, View: table, Sort: "Severity",
+		NoValue: "unknown: the rules are not loaded",
+		Text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules; pending ones of a cause that fires are left out. " +
 			"The name links to the runbook, the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
-		queries: []query{
-			{expr: withMeaning(maxBy(labels, rank))},
-			{expr: withMeaning(maxBy(labels, since))},
+		Queries: []query{
+			{Expr: withMeaning(maxBy(labels, rank))},
+			{Expr: withMeaning(maxBy(labels, since))},
 		},
-		columns: slices.Concat([]column{
-			{from: "A", title: "Severity", words: severities, width: 76},
+		Columns: slices.Concat([]column{
+			{From: "A", Title: "Severity", Words: severities, Width: 76},
 		}, where, []column{
-			{from: "alertname", title: "Alert", width: 222, ways: []way{toRunbook}},
-			{from: "what", title: "Meaning", words: meanings, width: 280},
-			{from: "first", title: "First", words: firsts, width: 240},
+			{From: "alertname", Title: "Alert", Width: 222, Ways: []way{toRunbook}},
+			{From: "what", Title: "Meaning", Words: meanings, Width: 280},
+			{From: "first", Title: "First", Words: firsts, Width: 240},
 			labelOfDevice,
-			{from: "where", title: "Where", width: 150},
-			{from: "alertstate", title: "State", words: alertStates, width: 70},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 130, missing: "n/a"},
-			{from: "drain", title: "Drain", words: drains, width: 65},
+			{From: "where", Title: "Where", Width: 150},
+			{From: "alertstate", Title: "State", Words: alertStates, Width: 70},
+			{From: "B", Title: "Since", Unit: "dateTimeFromNow", Width: 130, Missing: "n/a"},
+			{From: "drain", Title: "Drain", Words: drains, Width: 65},
 		}, rest, []column{
 			hidden("reason"), cluster, job, // the meaning names the reason
 		}),
@@ -58,38 +58,17 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 
 // folded returns the alerts of a severity without those that are pending while one at least as severe fires of the same
 // cause: of the same name at the same place, or of any name at the same switch, rack or rail.
-func (s scope) folded(level word) string {
+func folded(s scope, level word) string {
 	var higher []string
 	for _, l := range severities[:1+slices.Index(severities, level)] {
-		higher = append(higher, l.text)
+		higher = append(higher, l.Text)
 	}
 	const shared = `scope=~"leaf|switch|rack|rail"`
-	is, atLeast := `severity="`+level.text+`"`, strings.Join(higher, "|")
+	is, atLeast := `severity="`+level.Text+`"`, strings.Join(higher, "|")
 	return fmt.Sprintf("(%s unless (%s and on (%s, alertname, where) %s or %s and on (%[3]s, where) %s))",
-		s.alerts(is), s.alerts(`alertstate="pending"`, is), perHost, s.firing(atLeast),
-		s.alerts(`alertstate="pending"`, is, shared), s.firing(atLeast, shared))
+		s.Alerts(is), s.Alerts(`alertstate="pending"`, is), perHost, s.Firing(atLeast),
+		s.Alerts(`alertstate="pending"`, is, shared), s.Firing(atLeast, shared))
 }
-
-// setWidths sets the widths of columns by their titles.
-func (p panel) setWidths(of map[string]uint32) panel {
-	p.columns = slices.Clone(p.columns)
-	for i, c := range p.columns {
-		if width, ok := of[c.title]; ok {
-			p.columns[i].width = width
-		}
-	}
-	return p
-}
-
-// orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
-func (p panel) orNone(text, all string) panel {
-	none := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
-	p.queries[0].expr += " or on () " + none
-	return p
-}
-
-// evaluated are the hosts that the rules are evaluated on.
-func (s scope) evaluated() string { return s.of("ALERTS", `alertname="RDMAWatchdog"`) }
 
 // withMeaning adds the name of an alert with its reason twice, for its meaning and its first action. Alerts without a
 // device have no link to one.
@@ -107,7 +86,7 @@ const (
 )
 
 // goes adds the addresses for alerts of the fleet, which has some without a host.
-func (s scope) goes(expr string) string {
+func goes(s scope, expr string) string {
 	switch s {
 	case fleet:
 		expr = withoutHost(expr)
@@ -142,7 +121,7 @@ func withWay(expr, to string) string {
 // first actions.
 var (
 	symptoms = bySymptom("../../rules", meanings)
-	remedies = append(bySymptom("../../rules", firsts), word{"[a-z_]+ ", seeRunbook, ""})
+	remedies = append(bySymptom("../../rules", firsts), word{Value: "[a-z_]+ ", Text: seeRunbook})
 )
 
 // seeRunbook is in place of a first action where the runbook has none in its table of reasons.
@@ -161,9 +140,9 @@ func bySymptom(dir string, texts []word) (out []word) {
 	seen := map[string]bool{}
 	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
 		for _, w := range texts {
-			if reason, ok := strings.CutPrefix(w.value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
+			if reason, ok := strings.CutPrefix(w.Value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
 				seen[string(m[2])+reason] = true
-				out = append(out, word{string(m[2]) + " " + reason, w.text, ""})
+				out = append(out, word{Value: string(m[2]) + " " + reason, Text: w.Text})
 			}
 		}
 	}
@@ -203,24 +182,25 @@ func readRunbooks(dir string) (what, first []word) {
 			panic(err)
 		}
 		title, rest, _ := bytes.Cut(text, []byte("\n"))
-		line, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
-		if bytes.HasPrefix(line, []byte("#")) {
+		about, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
+		if bytes.HasPrefix(about, []byte("#")) {
 			continue
 		}
 		alert := string(bytes.TrimPrefix(title, []byte("# ")))
-		what = append(what, word{alert + " ", strings.TrimSuffix(string(line), "."), ""})
-		about := ""
+		what = append(what, word{Value: alert + " ", Text: strings.TrimSuffix(string(about), ".")})
+		lead := ""
 		if m := aboutReasons.FindSubmatch(text); m != nil && string(m[1]) == "missing" {
-			about = "Missing: "
+			lead = "Missing: "
 		}
 		for _, m := range ofReason.FindAllSubmatch(text, -1) {
 			of := alert + " " + string(m[1])
 			is := plain(m[2])
-			if about != "" {
-				is = about + strings.ToLower(is[:1]) + is[1:]
+			if lead != "" {
+				is = lead + strings.ToLower(is[:1]) + is[1:]
 			}
-			what, first = append(what, word{of, is, ""}), append(first, word{of, plain(m[3]), ""})
+			what = append(what, word{Value: of, Text: is})
+			first = append(first, word{Value: of, Text: plain(m[3])})
 		}
 	}
-	return what, append(first, word{"RDMA.* ", seeRunbook, ""})
+	return what, append(first, word{Value: "RDMA.* ", Text: seeRunbook})
 }
