@@ -48,7 +48,7 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 			labelOfDevice,
 			{From: "where", Title: "Where", Width: 150},
 			{From: "alertstate", Title: "State", Words: alertStates, Width: 70},
-			{From: "B", Title: "Since", Unit: "dateTimeFromNow", Width: 130, Missing: "n/a"},
+			{From: "B", Title: "Since", Unit: "dateTimeFromNow", Width: 138, Missing: "n/a"},
 			{From: "drain", Title: "Drain", Words: drains, Width: 65},
 		}, rest, []column{
 			hidden("reason"), cluster, job, // the meaning names the reason

@@ -73,7 +73,7 @@ func nodeState() []panel {
 	}
 	alerts := alertTable([]scope{host}, severities, nil, ownHCA, hidden("instance"))
 	alerts.Width, alerts.Height = 20, 8
-	alerts = alerts.SetWidths(map[string]uint32{"Alert": 205, "Meaning": 250, "First": 205, "Where": 125})
+	alerts = alerts.SetWidths(map[string]uint32{"Alert": 205, "Meaning": 246, "First": 205, "Where": 125})
 	alerts = alerts.OrNone("no alert: rules are evaluated on this host", host.Evaluated())
 	alerts.Beside = []way{
 		ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"),
