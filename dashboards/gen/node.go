@@ -122,7 +122,10 @@ func nodeState() []panel {
 				{From: "A", Title: "State", Words: portStates, Width: 105},
 				{From: "C", Title: "Rate", Unit: "bps", Width: 85, Missing: "no link"},
 				{From: "D", Title: "Expected", Unit: "bps", Width: 85},
-				{From: "I", Title: "Of expected", Unit: "percentunit", Colours: []step{{From: 0, Colour: warning}, {From: 0.99, Colour: "transparent"}}, Width: 102},
+				{
+					From: "I", Title: "Of expected", Unit: "percentunit", Words: []word{{Value: "0", Text: "down", Colour: bad}},
+					Colours: []step{{From: 0, Colour: warning}, {From: 0.99, Colour: "transparent"}}, Width: 102,
+				},
 				{From: "reason", Title: "Down because"},
 				{From: "B", Title: "Physical state", Words: physicalStates, Width: 150},
 				{From: "role", Title: "Role", Width: 90, Missing: "unknown"},
