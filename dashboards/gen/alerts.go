@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"rdma_exporter/dashboards/gen/runbooks"
 )
 
 // alertTable lists alerts of some severities, the most severe first. On a phone the first three columns are seen:
@@ -117,90 +115,10 @@ func withWay(expr, to string) string {
 	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)
 }
 
-// symptoms are the meanings of alerts by the symptom that they are on, and by symptom and reason; remedies are their
-// first actions.
-var (
-	symptoms = bySymptom("../../rules", meanings)
-	remedies = append(bySymptom("../../rules", firsts), word{Value: "[a-z_]+ ", Text: seeRunbook})
-)
-
-// seeRunbook is in place of a first action where the runbook has none in its table of reasons.
-const seeRunbook = "see the runbook"
-
-// bySymptom reads the alerts of hosts and of the fleet.
-func bySymptom(dir string, texts []word) (out []word) {
-	var text []byte
-	for _, name := range []string{"node/alerts.rules.yml", "central/fleet_alerts.rules.yml"} {
-		file, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			panic(err)
-		}
-		text = append(text, file...)
-	}
-	seen := map[string]bool{}
-	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
-		for _, w := range texts {
-			if reason, ok := strings.CutPrefix(w.Value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
-				seen[string(m[2])+reason] = true
-				out = append(out, word{Value: string(m[2]) + " " + reason, Text: w.Text})
-			}
-		}
-	}
-	if len(out) == 0 {
-		panic("no alert in " + dir)
-	}
-	return out
-}
-
 // meanings are what is wrong, by alert and reason, and the first sentences of the runbooks by alert alone. firsts are
-// the first actions, by both.
-var meanings, firsts = readRunbooks("../../docs/runbooks")
-
-// ofReason is a row of the table of reasons in a runbook, and aboutReasons the title of its second column.
+// the first actions, by both. symptoms and remedies are the same by the symptom that an alert is on.
 var (
-	ofReason = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| " +
-		`(?:(?:critical|warning|info) \| )?([^|]+) \|$`)
-	aboutReasons = regexp.MustCompile(`(?m)^\| reason \| what is ([a-z]+) \|`)
+	meanings, firsts = runbooks.Read("../../docs/runbooks")
+	symptoms         = runbooks.BySymptom("../../rules", meanings)
+	remedies         = append(runbooks.BySymptom("../../rules", firsts), word{Value: "[a-z_]+ ", Text: runbooks.None})
 )
-
-// markup is what a cell does not render.
-var markup = regexp.MustCompile("\\[([^\\]]*)\\]\\([^)]*\\)|`")
-
-// readRunbooks reads the line below the title of each runbook, and its reasons.
-func readRunbooks(dir string) (what, first []word) {
-	names, err := filepath.Glob(filepath.Join(dir, "RDMA*.md"))
-	if err != nil || len(names) == 0 {
-		panic(fmt.Sprintf("no runbooks in %s: %v", dir, err))
-	}
-	plain := func(text []byte) string {
-		s := markup.ReplaceAllString(string(text), "$1")
-		return strings.ToUpper(s[:1]) + s[1:]
-	}
-	for _, path := range names {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			panic(err)
-		}
-		title, rest, _ := bytes.Cut(text, []byte("\n"))
-		about, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
-		if bytes.HasPrefix(about, []byte("#")) {
-			continue
-		}
-		alert := string(bytes.TrimPrefix(title, []byte("# ")))
-		what = append(what, word{Value: alert + " ", Text: strings.TrimSuffix(string(about), ".")})
-		lead := ""
-		if m := aboutReasons.FindSubmatch(text); m != nil && string(m[1]) == "missing" {
-			lead = "Missing: "
-		}
-		for _, m := range ofReason.FindAllSubmatch(text, -1) {
-			of := alert + " " + string(m[1])
-			is := plain(m[2])
-			if lead != "" {
-				is = lead + strings.ToLower(is[:1]) + is[1:]
-			}
-			what = append(what, word{Value: of, Text: is})
-			first = append(first, word{Value: of, Text: plain(m[3])})
-		}
-	}
-	return what, append(first, word{Value: "RDMA.* ", Text: seeRunbook})
-}
