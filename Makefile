@@ -140,7 +140,7 @@ check-generated:
 	$(GO) run ./docs/gen -check
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md -check
 	$(GO) run ./packaging/changelog
-	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
+	cd dashboards/gen && $(GO) run . -check && $(GO) vet ./... && $(GO) test ./... && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...
 
 check-packaging: $(BIN)/amtool $(BIN)/crane
 	cd packaging/test && $(GO) vet ./... && $(GO) test ./...

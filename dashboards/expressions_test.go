@@ -42,6 +42,9 @@ var foreign = map[string]metric{
 	"ALERTS":               {labels: ofAlert},
 	"ALERTS_FOR_STATE":     {labels: ofAlert},
 	"DCGM_FI_DEV_GPU_UTIL": {labels: []string{"gpu", "UUID"}},
+	// Recorded by rules --switch-metrics.
+	"switch:rdma_switch_pfc_sent:total":   {true, []string{"switch", "switch_port", "priority"}},
+	"switch:rdma_switch_ecn_marked:total": {true, []string{"switch", "switch_port", "priority"}},
 }
 
 // metrics returns all that expressions may read: of the collectors, of the exporter itself, of others.

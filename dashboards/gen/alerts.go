@@ -1,76 +1,79 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"rdma_exporter/dashboards/gen/runbooks"
 )
 
 // alertTable lists alerts of some severities, the most severe first. On a phone the first three columns are seen:
 // severity, of what, alert.
 func alertTable(of []scope, levels []word, where []column, labelOfDevice column, rest ...column) panel {
-	var ranks, times, names []string
-	for _, l := range levels {
-		names = append(names, l.text)
-	}
+	var ranks, times []string
 	for _, s := range of {
+		var all []string
 		for _, l := range levels {
-			ranks = append(ranks, s.goes(l.value+" * "+s.alerts(`severity="`+l.text+`"`)))
+			all = append(all, folded(s, l))
+			ranks = append(ranks, goes(s, l.Value+" * "+folded(s, l)))
 		}
-		times = append(times, s.goes("1000 * "+s.alerts(`severity=~"`+strings.Join(names, "|")+`"`)+
-			" * ignoring (alertstate) group_left () "+s.of("ALERTS_FOR_STATE")))
+		times = append(times, goes(s, "1000 * ("+strings.Join(all, " or ")+
+			") * ignoring (alertstate) group_left () "+s.Of("ALERTS_FOR_STATE")))
 	}
 	rank, since := strings.Join(ranks, " or "), strings.Join(times, " or ")
 	labels := perAlert
 	for _, c := range slices.Concat(where, rest) {
-		if c.from != "host" && !slices.Contains(strings.Split(labels, ", "), c.from) {
-			labels += ", " + c.from
+		if c.From != "host" && !slices.Contains(strings.Split(labels, ", "), c.From) {
+			labels += ", " + c.From
 		}
 	}
 	return panel{
-		title: "Alerts", unit: "none", width: grid, height: 10, view: table, sort: "Severity",
-		noValue: "unknown: the rules are not loaded",
-		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules. The name links to the runbook, " +
-			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
-		queries: []query{
-			{expr: withMeaning(maxBy(labels, rank))},
-			{expr: withMeaning(maxBy(labels, since))},
+		Title: "Alerts", Unit: "none", Width: grid, Height: 10, View: table, Sort: "Severity",
+		NoValue: "unknown: the rules are not loaded",
+		Text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules; pending ones of a cause that fires are left out. " +
+			"The name links to the runbook, the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
+		Queries: []query{
+			{Expr: withMeaning(maxBy(labels, rank))},
+			{Expr: withMeaning(maxBy(labels, since))},
 		},
-		columns: slices.Concat([]column{
-			{from: "A", title: "Severity", words: severities, width: 76},
+		Columns: slices.Concat([]column{
+			{From: "A", Title: "Severity", Words: severities, Width: 76},
 		}, where, []column{
-			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook}},
-			{from: "what", title: "Meaning", words: meanings, width: 335},
+			{From: "alertname", Title: "Alert", Width: 222, Ways: []way{toRunbook}},
+			{From: "what", Title: "Meaning", Words: meanings, Width: 280},
+			{From: "first", Title: "First", Words: firsts, Width: 240},
 			labelOfDevice,
-			{from: "where", title: "Where", width: 200},
-			{from: "reason", title: "Reason", width: 130},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110, missing: "n/a"},
-			{from: "drain", title: "Drain", words: drains, width: 65},
-			{from: "alertstate", title: "State", words: alertStates, width: 70},
+			{From: "where", Title: "Where", Width: 150},
+			{From: "alertstate", Title: "State", Words: alertStates, Width: 70},
+			{From: "B", Title: "Since", Unit: "dateTimeFromNow", Width: 138, Missing: "n/a"},
+			{From: "drain", Title: "Drain", Words: drains, Width: 65},
 		}, rest, []column{
-			cluster, job,
+			hidden("reason"), cluster, job, // the meaning names the reason
 		}),
 	}
 }
 
-// orNone adds a row for where there is no alert and the rules are evaluated, on as many parts as all has series.
-func (p panel) orNone(text, all string) panel {
-	none := fmt.Sprintf(`0 * label_replace(count_values("what", count(%s)), "what", %q, "what", "(.*)")`, all, text)
-	p.queries[0].expr += " or on () " + none
-	return p
+// folded returns the alerts of a severity without those that are pending while one at least as severe fires of the same
+// cause: of the same name at the same place, or of any name at the same switch, rack or rail.
+func folded(s scope, level word) string {
+	var higher []string
+	for _, l := range severities[:1+slices.Index(severities, level)] {
+		higher = append(higher, l.Text)
+	}
+	const shared = `scope=~"leaf|switch|rack|rail"`
+	is, atLeast := `severity="`+level.Text+`"`, strings.Join(higher, "|")
+	return fmt.Sprintf("(%s unless (%s and on (%s, alertname, where) %s or %s and on (%[3]s, where) %s))",
+		s.Alerts(is), s.Alerts(`alertstate="pending"`, is), perHost, s.Firing(atLeast),
+		s.Alerts(`alertstate="pending"`, is, shared), s.Firing(atLeast, shared))
 }
 
-// evaluated are the hosts that the rules are evaluated on.
-func (s scope) evaluated() string { return s.of("ALERTS", `alertname="RDMAWatchdog"`) }
-
-// withMeaning adds the name of an alert with its reason, for its meaning. Alerts without a device have no link to one.
+// withMeaning adds the name of an alert with its reason twice, for its meaning and its first action. Alerts without a
+// device have no link to one.
 func withMeaning(expr string) string {
 	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
-	return fmt.Sprintf(`label_join(%s, "what", " ", "alertname", "reason")`, expr)
+	expr = fmt.Sprintf(`label_join(%s, "what", " ", "alertname", "reason")`, expr)
+	return fmt.Sprintf(`label_join(%s, "first", " ", "alertname", "reason")`, expr)
 }
 
 // Addresses of the dashboards of a host and of a fabric, by job and instance.
@@ -81,7 +84,7 @@ const (
 )
 
 // goes adds the addresses for alerts of the fleet, which has some without a host.
-func (s scope) goes(expr string) string {
+func goes(s scope, expr string) string {
 	switch s {
 	case fleet:
 		expr = withoutHost(expr)
@@ -89,16 +92,18 @@ func (s scope) goes(expr string) string {
 			"d/rdma-job?var-workload=$1"+here)
 	case fabrics:
 		return withWay(expr, toFabricBy)
-	case host:
-		return withoutHost(expr)
 	default:
-		return expr
+		if strings.HasPrefix(string(s), string(fabrics)) {
+			return expr
+		}
+		return withoutHost(expr)
 	}
 }
 
 // withoutHost leaves the host out of the place of an alert of a device or GPU: it is a column of its own.
 func withoutHost(expr string) string {
-	return fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
+	expr = fmt.Sprintf(`label_replace(label_join(%s, "at", " ", "instance", "where"), "where", "$1", "at", "[^ ]+ [^ ]+ ([^ ]+)")`, expr)
+	return fmt.Sprintf(`label_replace(%s, "where", "GPU $1", "gpu", "(.+)")`, expr)
 }
 
 // withWay adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither,
@@ -110,62 +115,10 @@ func withWay(expr, to string) string {
 	return fmt.Sprintf(`label_replace(%s, "page", "http://$1/", "instance", "(.+)")`, expr)
 }
 
-// symptoms are the meanings of alerts by the symptom that they are on, and by symptom and reason.
-var symptoms = bySymptom("../../rules/node/alerts.rules.yml")
-
-// bySymptom reads the alerts of a rule file.
-func bySymptom(path string) (out []word) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		panic(err)
-	}
-	seen := map[string]bool{}
-	for _, m := range regexp.MustCompile(`- alert: (\w+)\n +expr: .*symptom="(\w+)"`).FindAllSubmatch(text, -1) {
-		for _, w := range meanings {
-			if reason, ok := strings.CutPrefix(w.value, string(m[1])+" "); ok && !seen[string(m[2])+reason] {
-				seen[string(m[2])+reason] = true
-				out = append(out, word{string(m[2]) + " " + reason, w.text, neutral})
-			}
-		}
-	}
-	if len(out) == 0 {
-		panic("no alert in " + path)
-	}
-	return out
-}
-
-// meanings are the first sentences of the runbooks, by alert, and for alerts with a reason what is wrong and the first
-// action, by both.
-var meanings = readRunbooks("../../docs/runbooks")
-
-// ofReason is a row of the table of reasons in a runbook.
-var ofReason = regexp.MustCompile("(?m)^\\| \\[`(\\w+)`\\]\\([^)]*\\) \\| ([^|]+) \\| ([^|]+) \\|$")
-
-// markup is what a cell does not render.
-var markup = regexp.MustCompile("\\[([^\\]]*)\\]\\([^)]*\\)|`")
-
-// readRunbooks reads the line below the title of each runbook, and its reasons.
-func readRunbooks(dir string) (out []word) {
-	names, err := filepath.Glob(filepath.Join(dir, "RDMA*.md"))
-	if err != nil || len(names) == 0 {
-		panic(fmt.Sprintf("no runbooks in %s: %v", dir, err))
-	}
-	for _, path := range names {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			panic(err)
-		}
-		title, rest, _ := bytes.Cut(text, []byte("\n"))
-		line, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
-		if bytes.HasPrefix(line, []byte("#")) {
-			continue
-		}
-		alert := string(bytes.TrimPrefix(title, []byte("# ")))
-		out = append(out, word{alert + " ", strings.TrimSuffix(string(line), "."), neutral})
-		for _, m := range ofReason.FindAllStringSubmatch(string(text), -1) {
-			meaning := markup.ReplaceAllString(m[2]+". First: "+m[3], "$1")
-			out = append(out, word{alert + " " + m[1], strings.ToUpper(meaning[:1]) + meaning[1:], neutral})
-		}
-	}
-	return out
-}
+// meanings are what is wrong, by alert and reason, and the first sentences of the runbooks by alert alone. firsts are
+// the first actions, by both. symptoms and remedies are the same by the symptom that an alert is on.
+var (
+	meanings, firsts = runbooks.Read("../../docs/runbooks")
+	symptoms         = runbooks.BySymptom("../../rules", meanings)
+	remedies         = append(runbooks.BySymptom("../../rules", firsts), word{Value: "[a-z_]+ ", Text: runbooks.None})
+)

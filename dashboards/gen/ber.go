@@ -19,22 +19,22 @@ const (
 // Columns of both tables.
 var (
 	ofLimit = column{
-		from: "A", title: "Of limit", unit: "percentunit",
-		colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90,
+		From: "A", Title: "Of limit", Unit: "percentunit",
+		Colours: []step{{From: 0, Colour: "transparent"}, {From: 0.1, Colour: notice}, {From: 1, Colour: warning}}, Width: 90,
 	}
-	berNow = column{from: "B", title: "Raw BER", unit: scientific, width: 90}
+	berNow = column{From: "B", Title: "Raw BER", Unit: scientific, Width: 90}
 )
 
 // ofEnd returns a rate or limit of the ends of links.
-func ofEnd(s scope, record string) string { return maxBy(perEnd, s.of(record)) }
+func ofEnd(s scope, record string) string { return maxBy(perEnd, s.Of(record)) }
 
 // berOfPorts draws the rates of a host with the lowest of their limits.
 func berOfPorts(s scope, width uint32) panel {
 	p := graph("Raw bit error rate", "Bit errors before FEC, as a share of the bits of the link, over 10m. own: received here; neighbour: received by the far end. "+
 		"The limit is the lowest of the ports, of RDMALinkErrors; each decade nearer to it is ten times the errors. A link without errors in 10m has no line.", scientific, width,
-		query{ofEnd(s, rawBER) + " > 0", short + " {{end}}"},
-		query{"min(" + s.of(rawBERLimit) + ")", "lowest limit"}).or(noBER)
-	p.decades = true
+		line(ofEnd(s, rawBER)+" > 0", short+" {{end}}"),
+		line("min("+s.Of(rawBERLimit)+")", "lowest limit")).Or(noBER)
+	p.Decades = true
 	return p
 }
 
@@ -44,22 +44,22 @@ func worstBER(s scope) panel {
 	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perEnd + ") " + worst }
 	onPort := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perPort + ") " + worst }
 	return panel{
-		title: "Links nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table,
-		sort: "Of limit", noValue: noBER,
-		text: "Raw bit error rate (before FEC) over 10m as a share of the limit of RDMALinkErrors for this speed, FEC and medium; the 20 highest ends of links. " +
+		Title: "Links nearest to their limit", Unit: "percentunit", Width: 14, Height: 10, View: table,
+		Sort: "Of limit", NoValue: noBER,
+		Text: "Raw bit error rate (before FEC) over 10m as a share of the limit of RDMALinkErrors for this speed, FEC and medium; the 20 highest ends of links. " +
 			"end: own is received here, neighbour by the far end. FEC corrects these errors; from the limit on its reserve is used up.",
-		queries: []query{
-			{expr: worst},
-			{expr: of(perEnd, s.of(rawBER))},
-			{expr: of(perEnd, s.of(rawBERLimit))},
-			{expr: onPort(perPort+", mode", s.of("port:rdma_link_fec:info"))},
+		Queries: []query{
+			{Expr: worst},
+			{Expr: of(perEnd, s.Of(rawBER))},
+			{Expr: of(perEnd, s.Of(rawBERLimit))},
+			{Expr: onPort(perPort+", mode", s.Of("port:rdma_link_fec:info"))},
 		},
-		columns: []column{
+		Columns: []column{
 			instance, hca, portOf,
-			{from: "end", title: "End", width: 90},
+			{From: "end", Title: "End", Width: 90},
 			ofLimit, berNow,
-			{from: "C", title: "Limit", unit: scientific, width: 80},
-			{from: "mode", title: "FEC", width: 136, missing: "unknown"},
+			{From: "C", Title: "Limit", Unit: scientific, Width: 80},
+			{From: "mode", Title: "FEC", Width: 136, Missing: "unknown"},
 			hidden("D"), cluster, job,
 		},
 	}
@@ -69,32 +69,32 @@ func worstBER(s scope) panel {
 func highestBER(s scope) panel {
 	p := graph("Highest raw bit error rates", "Bit errors before FEC as a share of the bits of the link, over 10m, of the ten ends of links with the most. The limit is the lowest of RDMALinkErrors among all links. "+
 		"A rate that rises over days is a transceiver that ages or a connector that gets dirty.", scientific, 10,
-		query{highest(10, perEnd, ofEnd(s, rawBER)+" > 0"), portName + " {{end}}"},
-		query{"min(" + s.of(rawBERLimit) + ")", "lowest limit"}).or(noBER)
-	p.height, p.decades, p.ways, p.points = 10, true, ofHost, weeks
+		line(highest(10, perEnd, ofEnd(s, rawBER)+" > 0"), portName+" {{end}}"),
+		line("min("+s.Of(rawBERLimit)+")", "lowest limit")).Or(noBER)
+	p.Height, p.Decades, p.Ways, p.Points = 10, true, ofHost, weeks
 	return p
 }
 
 // fabricBER are the switch ports nearest to their limit, and the highest rates.
 func fabricBER() []panel {
-	rate, limit := maxBy(perLink, fabricOf.of(fabricRawBER)), maxBy(perLink, fabricOf.of(fabricRawBERLimit))
+	rate, limit := maxBy(perLink, fabricOf.Of(fabricRawBER)), maxBy(perLink, fabricOf.Of(fabricRawBERLimit))
 	worst := top(20, byPort(rate+" / "+limit+" > 0"))
 	of := func(expr string) string { return byPort(expr) + " and on (" + perLink + ") " + worst }
 	ten := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricLinkErrors among all ports. "+
 		"The far end transmitted them.", scientific, 10,
-		query{highest(10, perLink, byPort(rate+" > 0")), linkName},
-		query{"min(" + fabricOf.of(fabricRawBERLimit) + ")", "lowest limit"}).or(noFabricBER)
-	ten.height, ten.decades, ten.points, ten.ways = 10, true, few, ofSwitch
+		line(highest(10, perLink, byPort(rate+" > 0")), linkName),
+		line("min("+fabricOf.Of(fabricRawBERLimit)+")", "lowest limit")).Or(noFabricBER)
+	ten.Height, ten.Decades, ten.Points, ten.Ways = 10, true, few, ofSwitch
 	return []panel{
 		{
-			title: "Ports nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit",
-			noValue: noFabricBER,
-			text: "Raw bit error rate (before FEC) that a switch port receives, over 10m, as a share of the limit of RDMAFabricLinkErrors for this speed, FEC and medium; the 20 highest. " +
+			Title: "Ports nearest to their limit", Unit: "percentunit", Width: 14, Height: 10, View: table, Sort: "Of limit",
+			NoValue: noFabricBER,
+			Text: "Raw bit error rate (before FEC) that a switch port receives, over 10m, as a share of the limit of RDMAFabricLinkErrors for this speed, FEC and medium; the 20 highest. " +
 				"FEC corrects these errors; from the limit on its reserve is used up. The far end transmitted them.",
-			queries: []query{{expr: worst}, {expr: of(rate)}, {expr: of(limit)}},
-			columns: append(append([]column{}, linkColumns...),
+			Queries: []query{{Expr: worst}, {Expr: of(rate)}, {Expr: of(limit)}},
+			Columns: append(append([]column{}, linkColumns...),
 				ofLimit, berNow,
-				column{from: "C", title: "Limit", unit: scientific, width: 90},
+				column{From: "C", Title: "Limit", Unit: scientific, Width: 90},
 				aGUID, hidden("instance"), cluster, job),
 		},
 		ten,

@@ -80,7 +80,7 @@ var (
 // increases returns queries for counters that do not increase on a healthy port: only those that increased are drawn.
 func increases(s scope, labels, legend string, counters ...counter) (out []query) {
 	for _, c := range counters {
-		out = append(out, query{sumBy(labels, s.increase(c.metric)) + " > 0", c.text + " " + legend})
+		out = append(out, line(sumBy(labels, s.Increase(c.metric))+" > 0", c.text+" "+legend))
 	}
 	return out
 }
@@ -88,7 +88,7 @@ func increases(s scope, labels, legend string, counters ...counter) (out []query
 // rates returns counters that run.
 func rates(s scope, labels, legend string, counters ...counter) (out []query) {
 	for _, c := range counters {
-		out = append(out, query{sumBy(labels, s.rate(c.metric)) + " > 0", c.text + " " + legend})
+		out = append(out, line(sumBy(labels, s.Rate(c.metric))+" > 0", c.text+" "+legend))
 	}
 	return out
 }
@@ -98,7 +98,7 @@ func rose(s scope, labels string, groups ...[]counter) string {
 	var parts []string
 	for _, g := range groups {
 		for _, c := range g {
-			parts = append(parts, labelled("counter", c.text, sumBy(labels, "increase("+s.of(c.metric)+"[$__range])")))
+			parts = append(parts, labelled("counter", c.text, sumBy(labels, "increase("+s.Of(c.metric)+"[$__range])")))
 		}
 	}
 	return "round(" + strings.Join(parts, " or ") + ") > 0" // increase extrapolates

@@ -9,40 +9,40 @@ import (
 // jobBoard is one job over all its hosts: what is wrong with the parts that it uses, and which port holds it up.
 func jobBoard() board {
 	return board{
-		name: "job", title: "Job", from: "now-3h", refresh: "1m", events: hosts.began("critical|warning"),
-		text:    "Does the network slow this job down, and which host or port does?",
-		choices: []choice{clusters, jobs, workload, hostsOfJob},
-		rows: []row{
-			{"Findings", append(jobCounts(), jobFindings()), false},
-			{"Ports", []panel{jobPorts(), jobPace(), jobPauses()}, false},
-			{"Errors and retries", jobErrors(), false},
-			{"GPUs and NCCL", []panel{jobGPUs(), jobSettings()}, false},
+		Name: "job", Title: "Job", From: "now-3h", Refresh: "1m", Events: hosts.Began("critical|warning"),
+		Text:    "Does the network slow this job down, and which host or port does?",
+		Choices: []choice{clusters, jobs, workload, hostsOfJob},
+		Rows: []row{
+			{Title: "Findings", Panels: append(jobCounts(), jobFindings()), Closed: false},
+			{Title: "Ports", Panels: []panel{jobPorts(), jobPace(), jobPauses()}, Closed: false},
+			{Title: "Errors and retries", Panels: jobErrors(), Closed: false},
+			{Title: "GPUs and NCCL", Panels: []panel{jobGPUs(), jobSettings()}, Closed: false},
 		},
 	}
 }
 
 // workload is a job of the time range, first those with a fault.
 var workload = choice{
-	name: "workload", label: "Workload", text: "Slurm job, pod, container or service.", one: true, ordered: true,
-	regex: `/job_id="(?<value>[^"]+)"|pod="(?<text>[^"]+)"/g`,
-	query: `query_result(sort_desc(count by (job_id, pod) (rdma:job_fault{cluster=~"$cluster",job=~"$job"}) or 0 * count by (job_id, pod) (` +
+	Name: "workload", Label: "Workload", Text: "Slurm job, pod, container or service.", One: true, Ordered: true,
+	Regex: `/job_id="(?<value>[^"]+)"|pod="(?<text>[^"]+)"/g`,
+	Query: `query_result(sort_desc(count by (job_id, pod) (rdma:job_fault{cluster=~"$cluster",job=~"$job"}) or 0 * count by (job_id, pod) (` +
 		`last_over_time(rdma_port_job_info{cluster=~"$cluster",job=~"$job"}[$__range]) or ` +
 		`last_over_time(rdma_gpu_job_info{cluster=~"$cluster",job=~"$job"}[$__range]))))`,
 }
 
 // hostsOfJob are the hosts on which the job has a port. All of them narrow the queries.
 var hostsOfJob = choice{
-	name: "hosts", label: "Hosts", text: "Scrape targets of the exporters on the hosts of the job.", regex: hostOf,
-	query: `label_values(rdma_port_job_info{cluster=~"$cluster",job=~"$job",job_id="$workload"}, instance)`,
+	Name: "hosts", Label: "Hosts", Text: "Scrape targets of the exporters on the hosts of the job.", Regex: hostOf,
+	Query: `label_values(rdma_port_job_info{cluster=~"$cluster",job=~"$job",job_id="$workload"}, instance)`,
 }
 
 // Parts that the job used in the time range, the same at each point of a graph.
 var (
-	usedPorts = "group by (" + perPort + ") (last_over_time(" + hosts.of("rdma_port_job_info", ofJob) +
+	usedPorts = "group by (" + perPort + ") (last_over_time(" + hosts.Of("rdma_port_job_info", ofJob) +
 		"[$__range] @ end()))"
 	usedDevices = "group by (" + perDevice + ") (" + usedPorts + ")"
 	usedHosts   = "group by (" + perHost + ") (" + usedPorts + ")"
-	usedGPUs    = "group by (" + perGPU + ") (last_over_time(" + hosts.of("rdma_gpu_job_info", ofJob) +
+	usedGPUs    = "group by (" + perGPU + ") (last_over_time(" + hosts.Of("rdma_gpu_job_info", ofJob) +
 		"[$__range] @ end()))"
 )
 
@@ -54,15 +54,15 @@ func onPorts(expr string) string { return "(" + expr + ") and on (" + perPort + 
 // hosts.
 func faultsOfJob(severity string) (ports, cards, gpus, all string) {
 	of := func(labels, used string, more ...string) string {
-		return hosts.of("rdma:placed", append(more, `severity=~"`+severity+`"`)...) + " and on (" + labels + ") " + used
+		return hosts.Of("rdma:placed", append(more, `severity=~"`+severity+`"`)...) + " and on (" + labels + ") " + used
 	}
 	return of(perPort, usedPorts, `port!=""`), of(perDevice, usedDevices, `port=""`, `device!=""`),
 		of(perHost+", gpu", usedGPUs, `gpu!=""`), of(perHost, usedHosts, `port=""`, `device=""`, `gpu=""`)
 }
 
 // throughput is what a port moves in both directions.
-var throughput = onPorts(sumBy(perPort, hosts.rate("rdma_port_transmit_bytes_total")) + " + " +
-	sumBy(perPort, hosts.rate("rdma_port_receive_bytes_total")))
+var throughput = onPorts(sumBy(perPort, hosts.Rate("rdma_port_transmit_bytes_total")) + " + " +
+	sumBy(perPort, hosts.Rate("rdma_port_receive_bytes_total")))
 
 // median is the median of the ports of the job, from 1 Gb/s on: below it the job computes, waits or has ended.
 var median = "(quantile(0.5, " + throughput + ") > 125e6)"
@@ -73,73 +73,77 @@ var shareOfJob = "(" + throughput + ") / on () group_left () " + median
 func jobCounts() []panel {
 	ports, cards, gpus, all := faultsOfJob("critical|warning")
 	watched := func(used string) string {
-		return used + " and on (" + perHost + ") " + hosts.evaluated()
+		return used + " and on (" + perHost + ") " + hosts.Evaluated()
 	}
 	hit := func(labels string, of ...string) string {
 		return "group by (" + labels + ") (" + strings.Join(of, " or ") + ")"
 	}
-	state := onPorts(maxBy(perPort, hosts.of("rdma_port_state_id")))
-	expected := hosts.of("rdma_port_expected_rate_bytes_per_second")
-	sends := onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="transmit"`)))
+	state := onPorts(maxBy(perPort, hosts.Of("rdma_port_state_id")))
+	expected := hosts.Of("rdma_port_expected_rate_bytes_per_second")
+	sends := onPorts(maxBy(perPort, hosts.Rate("rdma_port_pfc_pause_seconds_total", `direction="transmit"`)))
 	percent := func(part, all string) string { return "floor(100 * (" + orZero(part, all) + ") / count(" + all + "))" }
-	panels := []panel{
+	infiniBand := hosts.Of("rdma_port_info", `link_layer="InfiniBand"`)
+	out := []panel{
 		counts("With a finding",
 			"Which parts of the job have a critical or warning finding? Unknown where the rules are not loaded.", 8,
 			count{
-				title: "Hosts", text: "with a finding on a part that the job uses, or on the host.",
-				expr: orZero(hit(perHost, ports, cards, gpus, all), watched(usedHosts)), colour: warning,
-				of: "count(" + usedHosts + ")",
+				Title: "Hosts", Text: "with a finding on a part that the job uses, or on the host.",
+				Expr: orZero(hit(perHost, ports, cards, gpus, all), watched(usedHosts)), Colour: warning,
+				Of: "count(" + usedHosts + ")",
 			},
 			count{
-				title: "Ports", text: "with a finding on the port or its device.", colour: warning,
-				expr: orZero(usedPorts+" and on ("+perPort+") ("+ports+") or "+usedPorts+" and on ("+perDevice+") ("+cards+")",
+				Title: "Ports", Text: "with a finding on the port or its device.", Colour: warning,
+				Expr: orZero(usedPorts+" and on ("+perPort+") ("+ports+") or "+usedPorts+" and on ("+perDevice+") ("+cards+")",
 					watched(usedPorts)),
-				of: "count(" + usedPorts + ")",
+				Of: "count(" + usedPorts + ")",
 			},
 			count{
-				title: "GPUs", text: "with a finding.", colour: warning,
-				expr: orZero(usedGPUs+" and on ("+perHost+", gpu) ("+gpus+")", watched(usedGPUs)), of: "count(" + usedGPUs + ")",
+				Title: "GPUs", Text: "with a finding.", Colour: warning,
+				Expr: orZero(usedGPUs+" and on ("+perHost+", gpu) ("+gpus+")", watched(usedGPUs)), Of: "count(" + usedGPUs + ")",
 			},
 		),
 		counts("Ports of the job", "Does each port of the job have its link?", 8,
 			count{
-				title: "Down", text: "not ACTIVE.", expr: orZero("("+state+") != 4", state), colour: bad, of: "count(" + state +
+				Title: "Down", Text: "not ACTIVE.", Expr: orZero("("+state+") != 4", state), Colour: bad, Of: "count(" + state +
 					")",
 			},
 			count{
-				title: "Slow", text: "below the expected rate.", colour: warning,
-				expr: orZero(onPorts(shortRates), onPorts(expected)), of: "count(" + onPorts(expected) + ")",
+				Title: "Slow", Text: "below the expected rate.", Colour: warning,
+				Expr: orZero(onPorts(shortRates), onPorts(expected)), Of: "count(" + onPorts(expected) + ")",
 			},
 			count{
-				title: "Pausing",
-				text:  "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives.", colour: warning,
-				expr: orZero(fmt.Sprintf("(%s) > %v", sends, limitSlowReceiver), sends),
+				Title: "Pausing",
+				Text:  "sends pause (PFC) for 10% of the time or more: its host does not drain what it receives. n/a: all ports are InfiniBand.", Colour: warning,
+				Expr: orZero(fmt.Sprintf("(%s) > %v", sends, limitSlowReceiver), sends) + " or -2 * (count(" +
+					usedPorts + " and on (" + perPort + ") " + infiniBand + ") == count(" + usedPorts + ")) ^ 0",
 			},
 		),
 		counts("Pace and cover", "In percent; grey: not all.", 8,
 			count{
-				title: "Slowest port",
-				text:  "throughput of the slowest port as a share of the median; unknown while the median is below 1 Gb/s.",
-				expr:  "100 * min(" + shareOfJob + ")",
+				Title: "Slowest port",
+				Text:  "throughput of the slowest port as a share of the median; down: a port of the job is not ACTIVE; unknown while the median is below 1 Gb/s.",
+				Expr:  "-2 * count((" + state + ") != 4) ^ 0 or 100 * min(" + shareOfJob + ")",
 			},
 			count{
-				title: "Up", text: "hosts of the job whose exporter answers.", share: true,
-				of:   "count(" + usedHosts + ")",
-				expr: percent(usedHosts+" and on ("+perHost+") "+hosts.of("up")+" == 1", usedHosts),
+				Title: "Up", Text: "hosts of the job whose exporter answers.", Share: true,
+				Of:   "count(" + usedHosts + ")",
+				Expr: percent(usedHosts+" and on ("+perHost+") "+hosts.Of("up")+" == 1", usedHosts),
 			},
 			count{
-				title: "Pause", text: "ports of the job that measure pause (PFC), or on InfiniBand transmit wait.", share: true,
-				of: "count(" + usedPorts + ")",
-				expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.rate("rdma_port_pfc_pause_seconds_total")+" or "+
-					hosts.rate("rdma_port_transmit_wait_ticks_total")+")", usedPorts),
+				Title: "Pause", Text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", Share: true,
+				Of: "count(" + usedPorts + ")",
+				Expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.Rate("rdma_port_pfc_pause_seconds_total")+" or "+
+					waiting+")", usedPorts),
 			},
 		),
 	}
-	panels[2].steps[0] = thresholds(neutral, step{0, warning}, step{70, good})
-	for i := range panels {
-		panels[i].height = 3
+	out[2].Steps[0] = thresholds(neutral, step{From: 0, Colour: warning}, step{From: 70, Colour: good})
+	out[1].Values = [][]word{{unknown}, {unknown}, {unknown, {Value: "-2", Text: "n/a", Colour: "text"}}}
+	out[2].Values = [][]word{{unknown, {Value: "-2", Text: "down", Colour: bad}}}
+	for i := range out {
+		out[i].Height = 3
 	}
-	return panels
+	return out
 }
 
 // jobFindings lists what is wrong with the parts of the job, the most severe first.
@@ -147,29 +151,30 @@ func jobFindings() panel {
 	labels := perPort + ", gpu, symptom, reason, leaf, rail"
 	var ranks []string
 	for _, s := range severities[:3] {
-		ports, cards, gpus, all := faultsOfJob(s.text)
+		ports, cards, gpus, all := faultsOfJob(s.Text)
 		for _, of := range []string{ports, cards, gpus, all} {
-			ranks = append(ranks, s.value+" * ("+of+") ^ 0")
+			ranks = append(ranks, s.Value+" * ("+of+") ^ 0")
 		}
 	}
 	found := maxBy(labels, strings.Join(ranks, " or "))
-	measured := usedPorts + " and on (" + perHost + ") " + hosts.evaluated()
+	measured := usedPorts + " and on (" + perHost + ") " + hosts.Evaluated()
 	return panel{
-		title: "Findings on parts of the job", unit: "none", width: grid, height: 7, view: table, sort: "Severity",
-		noValue: "unknown: no job is chosen, or rules/node are not loaded",
-		text:    "What is wrong with the ports, devices and GPUs that the job uses, and with its hosts, the most severe first, also before its alert fires.",
-		queries: []query{{expr: orNone(`label_join(`+withWay(found, toNodeBy)+`, "symptom", " ", "symptom", "reason")`,
+		Title: "Findings on parts of the job", Unit: "none", Width: grid, Height: 7, View: table, Sort: "Severity",
+		NoValue: "unknown: no job is chosen, or rules/node are not loaded",
+		Text:    "What is wrong with the ports, devices and GPUs that the job uses, and with its hosts, the most severe first, also before its alert fires.",
+		Queries: []query{{Expr: orNone(`label_join(label_join(`+withWay(found, toNodeBy)+
+			`, "first", " ", "symptom", "reason"), "symptom", " ", "symptom", "reason")`,
 			"symptom", "none on $1 ports", measured)}},
-		columns: []column{
-			{from: "A", title: "Severity", words: severities, width: 76},
+		Columns: []column{
+			{From: "A", Title: "Severity", Words: severities, Width: 76},
 			hostByWay,
-			{from: "symptom", title: "Finding", words: symptoms, width: 335},
-			{from: "device", title: "Device", width: 80},
+			{From: "symptom", Title: "Finding", Words: symptoms, Width: 320},
+			{From: "first", Title: "First", Words: remedies, Width: 300},
+			{From: "device", Title: "Device", Width: 80},
 			portOf, gpu,
-			{from: "reason", title: "Reason", width: 170},
-			{from: "leaf", title: "Leaf", width: 150},
-			{from: "rail", title: "Rail", width: 60},
-			cluster, job, byWay[0], byWay[1],
+			{From: "leaf", Title: "Leaf", Width: 150},
+			{From: "rail", Title: "Rail", Width: 60},
+			hidden("reason"), cluster, job, byWay[0], byWay[1],
 		},
 	}
 }
@@ -178,59 +183,61 @@ func jobFindings() panel {
 func jobPorts() panel {
 	ports, cards := []string{}, []string{}
 	for _, s := range severities[:3] {
-		p, c, _, _ := faultsOfJob(s.text)
-		ports, cards = append(ports, s.value+" * ("+p+") ^ 0"), append(cards, s.value+" * ("+c+") ^ 0")
+		p, c, _, _ := faultsOfJob(s.Text)
+		ports, cards = append(ports, s.Value+" * ("+p+") ^ 0"), append(cards, s.Value+" * ("+c+") ^ 0")
 	}
 	onCard := usedPorts + " * on (" + perDevice + ") group_left () " + maxBy(perDevice, strings.Join(cards, " or "))
 	rank := maxBy(perPort, labelled("by", "port", maxBy(perPort, strings.Join(ports, " or ")))+" or "+labelled("by",
 		"device", onCard)+
 		" or 0 * "+usedPorts)
 	worst := top(400, rank)
+	state := "(" + onPorts(maxBy(perPort, hosts.Of("rdma_port_state_id"))) + ")"
 	of := func(expr string) string { return maxBy(perPort, expr) + " and on (" + perPort + ") " + worst }
 	paused := func(direction string) string {
-		return of(atMostAll(hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
+		return of(atMostAll(hosts.Rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 	}
 	return panel{
-		title: "Ports, those with a finding first", unit: "none", width: grid, height: 9, view: table, sort: "Finding",
-		noValue: "unknown: the job has no port in this time range, or processes are not read",
-		text: "Ports of the job, at most 400: the worst finding, throughput as a share of the median of the job (unknown while that is below 1 Gb/s), time paused now, errors and retries in the time range. " +
+		Title: "Ports, those with a finding first", Unit: "none", Width: grid, Height: 9, View: table, Sort: "Finding",
+		NoValue: "unknown: the job has no port in this time range, or processes are not read",
+		Text: "Ports of the job, at most 400: the worst finding, throughput as a share of the median of the job (unknown while that is below 1 Gb/s), time paused now, errors and retries in the time range. " +
 			"Sending pause: this host does not drain what it receives. Receiving: another one does not.",
-		queries: []query{
-			{expr: worst},
-			{expr: of(hosts.of("rdma_port_state_id"))},
-			{expr: "(" + shareOfJob + ") and on (" + perPort + ") " + worst},
-			{expr: "8 * (" + of(hosts.of("rdma_port_rate_bytes_per_second")) + ")"},
-			{expr: "8 * (" + of(hosts.of("rdma_port_expected_rate_bytes_per_second")) + ")"},
-			{expr: paused("transmit")},
-			{expr: paused("receive")},
-			{expr: "round(" + sumBy(perPort, hosts.risen(metricsOf(jobErrorCounters)...)) + ") and on (" + perPort + ") " +
+		Queries: []query{
+			{Expr: worst},
+			{Expr: of(hosts.Of("rdma_port_state_id"))},
+			{Expr: "(-1 * (" + state + " != 4) ^ 0 or " + shareOfJob + ") and on (" + perPort + ") " + worst},
+			{Expr: "8 * (" + of(hosts.Of("rdma_port_rate_bytes_per_second")) + ")"},
+			{Expr: "8 * (" + of(hosts.Of("rdma_port_expected_rate_bytes_per_second")) + ")"},
+			{Expr: paused("transmit")},
+			{Expr: paused("receive")},
+			{Expr: "round(" + sumBy(perPort, hosts.Risen(metricsOf(jobErrorCounters)...)) + ") and on (" + perPort + ") " +
 				worst},
-			{expr: "round(" + sumBy(perPort, hosts.risen(retransmissions...)) + ") and on (" + perPort + ") " + worst},
+			{Expr: "round(" + sumBy(perPort, hosts.Risen(retransmissions...)) + ") and on (" + perPort + ") " + worst},
 		},
-		columns: []column{
-			{from: "A", title: "Finding", words: findings, width: 80},
+		Columns: []column{
+			{From: "A", Title: "Finding", Words: findings, Width: 80},
 			instance, hca, portOf,
-			{from: "B", title: "State", words: portStates, width: 105},
+			{From: "B", Title: "State", Words: portStates, Width: 105},
 			{
-				from: "C", title: "Of median", unit: "percentunit", colours: []step{{0, warning}, {0.7, "transparent"}},
-				width: 100,
+				From: "C", Title: "Of median", Unit: "percentunit",
+				Colours: []step{{From: 0, Colour: warning}, {From: 0.7, Colour: "transparent"}},
+				Width:   100, Words: []word{{Value: "-1", Text: "down", Colour: bad}},
 			},
-			{from: "D", title: "Rate", unit: "bps", width: 85, missing: "no link"},
-			{from: "E", title: "Expected", unit: "bps", width: 90},
-			{from: "F", title: "Sends pause", unit: "percentunit", colours: []step{
-				{limitSlowReceiver, warning},
-				{limitStormSource, bad},
-			}, width: 110},
-			{from: "G", title: "Receives pause", unit: "percentunit", colours: []step{{limitPaused, warning}}, width: 150},
-			{from: "H", title: "Errors", unit: whole, width: 80},
-			{from: "I", title: "Retries", unit: whole, width: 90},
+			{From: "D", Title: "Rate", Unit: "bps", Width: 85, Missing: "no link"},
+			{From: "E", Title: "Expected", Unit: "bps", Width: 90},
+			{From: "F", Title: "Sends pause", Unit: "percentunit", Colours: []step{
+				{From: limitSlowReceiver, Colour: warning},
+				{From: limitStormSource, Colour: bad},
+			}, Width: 110},
+			{From: "G", Title: "Receives pause", Unit: "percentunit", Colours: []step{{From: limitPaused, Colour: warning}}, Width: 150},
+			{From: "H", Title: "Errors", Unit: whole, Width: 80},
+			{From: "I", Title: "Retries", Unit: whole, Width: 90},
 			cluster, job,
 		},
 	}
 }
 
 // findings are the severities of the worst finding of a part.
-var findings = append(slices.Clone(severities[:3]), word{"0", "none", good})
+var findings = append(slices.Clone(severities[:3]), word{Value: "0", Text: "none", Colour: good})
 
 // jobErrorCounters are what breaks connections, or data on the way.
 var jobErrorCounters = slices.Concat(linkCounters, netdevCounters, requestCounters)
@@ -247,62 +254,62 @@ func jobPace() panel {
 	p := graph("Slowest ports against the median",
 		"Throughput of the ports of the job in both directions: the five slowest over the time range, and the median. One far below the others holds up each collective; "+
 			"all at zero: the job computes, waits or has ended.", "bps", 12,
-		query{"8 * (" + lowest(5, perPort, throughput) + ")", portName},
-		query{"8 * quantile(0.5, " + throughput + ")", "median"}).or("unknown: the job has no port in this time range")
-	p.ways, p.states = ofHost, []word{{"median", "", good}}
+		line("8 * ("+lowest(5, perPort, throughput)+")", portName),
+		line("8 * quantile(0.5, "+throughput+")", "median")).Or("unknown: the job has no port in this time range")
+	p.Ways, p.States = ofHost, []word{{Value: "median", Text: "", Colour: good}}
 	return p
 }
 
 // jobPauses draws the pauses of the ports of the job.
 func jobPauses() panel {
 	of := func(direction string) string {
-		return onPorts(atMostAll(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total",
+		return onPorts(atMostAll(maxBy(perPort, hosts.Rate("rdma_port_pfc_pause_seconds_total",
 			`direction="`+direction+`"`))))
 	}
 	p := graph("Time paused",
 		"Share of the time in which a port of the job was paused (PFC), the five highest of each direction above 0.1%. Sending: this host does not drain what it receives. Receiving: another one does not. "+
 			"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
-		query{above("0.001", 5, perPort, of("transmit")), "sends " + portName},
-		query{above("0.001", 5, perPort, of("receive")), "receives " + portName},
-		noneAbove(onPorts(maxBy(perPort, hosts.rate("rdma_port_pfc_pause_seconds_total"))), "0.001",
+		line(above("0.001", 5, perPort, of("transmit")), "sends "+portName),
+		line(above("0.001", 5, perPort, of("receive")), "receives "+portName),
+		noneAbove(onPorts(maxBy(perPort, hosts.Rate("rdma_port_pfc_pause_seconds_total"))), "0.001",
 			"none of {{of}} ports above 0.1%")).
-		or("blind: 0 ports of the job measure pause (PFC)")
-	p.max, p.ways, p.colours = share, ofHost, thresholds("transparent", step{limitSlowReceiver, warning},
-		step{limitStormSource, bad})
+		Or("blind: 0 ports of the job measure pause (PFC)")
+	p.Max, p.Ways, p.Colours = share, ofHost, thresholds("transparent", step{From: limitSlowReceiver, Colour: warning},
+		step{From: limitStormSource, Colour: bad})
 	return p
 }
 
 // noneAbove is a line at 0 where something was measured and nothing exceeds least over the range. The legend has the
 // number of series as of.
 func noneAbove(expr, least, legend string) query {
-	return query{
+	return line(
 		fmt.Sprintf(`clamp_max(0 * count_values("of", count(%s)), 0) unless on () ((%s) > %s)`, expr, overRange(expr),
 			least), legend,
-	}
+	)
 }
 
 func jobErrors() []panel {
 	rising := func(title, text string, all ...counter) panel {
 		var parts []string
 		for _, c := range all {
-			parts = append(parts, labelled("counter", c.text, sumBy(perPort, hosts.increase(c.metric))))
+			parts = append(parts, labelled("counter", c.text, sumBy(perPort, hosts.Increase(c.metric))))
 		}
 		found := onPorts(strings.Join(parts, " or "))
 		p := graph(title, text, whole, 8,
-			query{"(" + found + ") > 0", "{{counter}} " + portName}, noneAbove(found, "0", "none, {{of}} counters read")).
-			or("blind: 0 ports of the job expose these counters")
-		p.ways, p.points = ofHost, few
+			line("("+found+") > 0", "{{counter}} "+portName), noneAbove(found, "0", "none, {{of}} counters read")).
+			Or("blind: 0 ports of the job expose these counters")
+		p.Ways, p.Points = ofHost, few
 		return p
 	}
-	retried := onPorts(perMillion(perPort, hosts.sumOf(perPort, retransmissions...),
-		hosts.rate("rdma_port_transmit_packets_total")))
+	retried := onPorts(perMillion(perPort, hosts.SumOf(perPort, retransmissions...),
+		hosts.Rate("rdma_port_transmit_packets_total")))
 	retries := graph("Retries",
 		"Events that made a port of the job retransmit, for each million packets sent; the ten highest. The line is the limit of RDMARetransmissions.", "ppm", 8,
-		query{highest(10, perPort, retried), portName}).
-		or("0 ports of the job send 1000 packets/s, or none counts retransmissions")
-	retries.ways, retries.points, retries.colours = ofHost, few, thresholds("transparent", step{
-		limitRetransmissions,
-		warning,
+		line(highest(10, perPort, retried), portName)).
+		Or("0 ports of the job send 1000 packets/s, or none counts retransmissions")
+	retries.Ways, retries.Points, retries.Colours = ofHost, few, thresholds("transparent", step{
+		From:   limitRetransmissions,
+		Colour: warning,
 	})
 	return []panel{
 		rising("Link errors",
@@ -318,24 +325,20 @@ func jobErrors() []panel {
 // jobGPUs lists the GPUs of the job, those whose data does not go to a NIC directly first.
 func jobGPUs() panel {
 	about := "command, nccl_version, reason"
-	state := func(rank, states string) string {
-		return rank + " * " + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport", `state=~"`+states+`"`))
-	}
-	known := "(" + state("3", "staging|tcp") + " or " + state("2", "unknown") + " or " + state("1", "gdr|host_only") +
-		") * on (" + perGPU +
-		") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))
+	known := "(" + transportRank(hosts) + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about,
+		hosts.Of("rdma_gdr_gpu_transport_info"))
 	return panel{
-		title: "GPUs of the job", unit: "none", width: 14, height: 9, view: table, sort: "Transport",
-		noValue: "no GPU of the job is known: it has none, or processes are not read",
-		text:    "GPUs of the job, at most 400: the transport of their data to other hosts and why. Staging and TCP slow the job down; unknown is not well.",
-		queries: []query{{expr: top(400, "("+known+") and on ("+perGPU+") "+usedGPUs)}},
-		columns: []column{
-			{from: "A", title: "Transport", words: transports, width: 90},
+		Title: "GPUs of the job", Unit: "none", Width: 14, Height: 9, View: table, Sort: "Transport",
+		NoValue: "no GPU of the job is known: it has none, or processes are not read",
+		Text:    "GPUs of the job, at most 400: the transport of their data to other hosts and why. Staging and TCP slow the job down; unknown is not well.",
+		Queries: []query{{Expr: top(400, "("+known+") and on ("+perGPU+") "+usedGPUs)}},
+		Columns: []column{
+			{From: "A", Title: "Transport", Words: transports, Width: 90},
 			instance, gpu, hidden("UUID"),
-			{from: "state", title: "State", width: 90},
-			{from: "reason", title: "Reason", width: 170},
-			{from: "nccl_version", title: "NCCL", width: 80},
-			{from: "command", title: "Command", width: 100},
+			{From: "state", Title: "State", Width: 90},
+			{From: "reason", Title: "Reason", Width: 170},
+			{From: "nccl_version", Title: "NCCL", Width: 80},
+			{From: "command", Title: "Command", Width: 100},
 			cluster, job,
 		},
 	}
@@ -343,21 +346,21 @@ func jobGPUs() panel {
 
 // jobSettings counts the hosts of the job by settings of NCCL that differ from what is wanted, and by versions.
 func jobSettings() panel {
-	wanted := "count by (setting, value) (" + maxBy(perHost+", setting, value", hosts.of("rdma_job_setting_info",
+	wanted := "count by (setting, value) (" + maxBy(perHost+", setting, value", hosts.Of("rdma_job_setting_info",
 		`workload=~".+/$workload"`)) + ")"
-	version := "count by (value) (" + maxBy(perHost+", value", `label_replace(`+hosts.of("rdma_gdr_gpu_transport_info",
+	version := "count by (value) (" + maxBy(perHost+", value", `label_replace(`+hosts.Of("rdma_gdr_gpu_transport_info",
 		`workload=~".+/$workload"`, `nccl_version!=""`)+
 		`, "value", "$1", "nccl_version", "(.*)")`) + ")"
 	return panel{
-		title: "NCCL settings and versions", unit: "none", width: 10, height: 9, view: table, sort: "-Hosts",
-		noValue: "unknown: the environment of the job is not read",
-		text: "Settings of NCCL in the job that differ from what is wanted of them, and the versions of NCCL, by the number of hosts that have them, the rarest first. " +
+		Title: "NCCL settings and versions", Unit: "none", Width: 10, Height: 9, View: table, Sort: "-Hosts",
+		NoValue: "unknown: the environment of the job is not read",
+		Text: "Settings of NCCL in the job that differ from what is wanted of them, and the versions of NCCL, by the number of hosts that have them, the rarest first. " +
 			"A setting or version on some hosts only is a fault of the launch.",
-		queries: []query{{expr: wanted + " or " + labelled("setting", "NCCL version", version)}},
-		columns: []column{
-			{from: "setting", title: "Setting", width: 200},
-			{from: "value", title: "Value", width: 180},
-			{from: "A", title: "Hosts", width: 70},
+		Queries: []query{{Expr: wanted + " or " + labelled("setting", "NCCL version", version)}},
+		Columns: []column{
+			{From: "setting", Title: "Setting", Width: 200},
+			{From: "value", Title: "Value", Width: 180},
+			{From: "A", Title: "Hosts", Width: 70},
 		},
 	}
 }

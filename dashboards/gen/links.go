@@ -1,30 +1,5 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-)
-
-// way is a link to a dashboard, or to a page of an exporter.
-type way struct{ title, url string }
-
-func (w way) link() dashboard.DashboardLink {
-	return dashboard.DashboardLink{
-		Title: w.title, Type: dashboard.DashboardLinkTypeLink, Tags: []string{}, Url: &w.url,
-		TargetBlank: strings.HasPrefix(w.url, "http"),
-	}
-}
-
-// linksOf returns the Grafana links for ways; nil if there are none.
-func linksOf(ways ...way) (out []dashboard.DashboardLink) {
-	for _, w := range ways {
-		out = append(out, w.link())
-	}
-	return out
-}
-
 // sameJob passes the choice of jobs on, which may be several.
 const sameJob = ""
 
@@ -39,22 +14,22 @@ func chosenOr(name, value string) string {
 // toNode returns a link to the dashboard of a host, and of one device if it is given.
 func toNode(jobLabel, hostLabel, deviceLabel string) way {
 	w := way{
-		"Host " + hostLabel,
-		"/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", jobLabel) +
+		Title: "Host " + hostLabel,
+		URL: "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", jobLabel) +
 			"&var-host=" + hostLabel + "&${__url_time_range}",
 	}
 	if deviceLabel != "" {
-		w = way{"Device " + deviceLabel + " of " + hostLabel, w.url + "&var-device=" + deviceLabel}
+		w = way{Title: "Device " + deviceLabel + " of " + hostLabel, URL: w.URL + "&var-device=" + deviceLabel}
 	}
 	return w
 }
 
 // toSwitch returns a link to the dashboard of a fabric, and of one switch if it is given.
 func toSwitch(jobLabel, fabric, node string) way {
-	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" +
+	w := way{Title: "Fabric of " + fabric, URL: "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" +
 		chosenOr("fabric_job", jobLabel) + "&var-fabric=" + fabric + "&${__url_time_range}"}
 	if node != "" {
-		w = way{"Switch " + node, w.url + "&var-switch=" + node}
+		w = way{Title: "Switch " + node, URL: w.URL + "&var-switch=" + node}
 	}
 	return w
 }
@@ -62,7 +37,7 @@ func toSwitch(jobLabel, fabric, node string) way {
 // toPanel returns a link to a panel of the fabric's dashboard alone: its title, which the file has as its number.
 func toPanel(title string) way {
 	return way{
-		title, "/d/rdma-fabric?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
+		Title: title, URL: "/d/rdma-fabric?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
 			"${fabric_job:queryparam}&${__url_time_range}&viewPanel=" + title,
 	}
 }
@@ -70,7 +45,7 @@ func toPanel(title string) way {
 // toJob returns a link to the dashboard of a job.
 func toJob(jobLabel, id string) way {
 	return way{
-		"Job " + cell, "/d/rdma-job?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", jobLabel) +
+		Title: "Job " + cell, URL: "/d/rdma-job?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", jobLabel) +
 			"&var-workload=" + id + "&${__url_time_range}",
 	}
 }
@@ -78,7 +53,7 @@ func toJob(jobLabel, id string) way {
 // toBoard returns a link to another dashboard of the chosen hosts.
 func toBoard(title, name string) way {
 	return way{
-		title, "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
+		Title: title, URL: "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&${hosts:queryparam}&" +
 			"${__url_time_range}",
 	}
 }
@@ -86,7 +61,8 @@ func toBoard(title, name string) way {
 // ofThisHost returns a link from the dashboard of a host to another with this host alone.
 func ofThisHost(title, name string) way {
 	return way{
-		title + " of this host", "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-hosts=${host}&" +
+		Title: title + " of this host",
+		URL: "/d/rdma-" + name + "?${datasource:queryparam}&${cluster:queryparam}&${job:queryparam}&var-hosts=${host}&" +
 			"${__url_time_range}",
 	}
 }
@@ -107,38 +83,9 @@ var (
 // toRunbook is a link to the runbook as served by an exporter that answers: that of the alert may be gone, and
 // alerts of
 // a cluster have none. rdma_exporter dashboards --runbook-url replaces the address.
-var toRunbook = way{"Runbook of " + cell, "http://${books}/runbooks/" + cell}
+var toRunbook = way{Title: "Runbook of " + cell, URL: "http://${books}/runbooks/" + cell}
 
 // toPage returns the page of an exporter, which has the finding with its figures, command and action.
 func toPage(exporter string) way {
-	return way{"Findings on the page of " + exporter, "http://" + exporter + "/"}
-}
-
-// header are the links at the top of a dashboard: one menu of the product's dashboards, which gets the variables that
-// both have, and those of other exporters, which are found by tag if they are installed.
-func header() (out []dashboard.DashboardLink) {
-	for _, of := range []struct{ tag, title, icon string }{
-		{"rdma", "RDMA", "dashboard"},
-		{"node-exporter-mixin", "node-exporter-mixin", "external link"},
-		{"dcgm", "dcgm", "external link"},
-	} {
-		menu := of.tag == "rdma"
-		out = append(out, dashboard.DashboardLink{
-			Title: of.title, Type: dashboard.DashboardLinkTypeDashboards, Icon: of.icon, Tags: []string{of.tag},
-			AsDropdown: menu, IncludeVars: menu, KeepTime: true,
-		})
-	}
-	return out
-}
-
-// marks show when alerts of the dashboard's topic began to fire, with a link to the host, once they are switched on.
-func marks(alerts string) dashboard.AnnotationQuery {
-	return dashboard.AnnotationQuery{
-		Name: "Alerts", Enable: false, IconColor: warning, Datasource: &source,
-		Expr:        cog.ToPtr(withHost(alerts)),
-		Step:        cog.ToPtr("60s"),
-		TitleFormat: cog.ToPtr("{{alertname}}"),
-		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{host}}</a> {{device}} {{port}} {{gpu}}`),
-		TagKeys:     cog.ToPtr("severity"),
-	}
+	return way{Title: "Findings on the page of " + exporter, URL: "http://" + exporter + "/"}
 }

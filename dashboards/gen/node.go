@@ -1,53 +1,36 @@
 package main
 
-import "strings"
+import (
+	"strings"
+)
 
 // nodeBoard is one host. Its first row answers what is wrong, since when, and what else changed; the others are
 // collapsed but traffic.
 func nodeBoard() board {
 	return board{
-		name: "node", title: "Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
-		text:    "What is wrong with this host, since when, and what else changed at that time?",
-		choices: []choice{clusters, jobs, oneHost, hcas(host), books},
-		rows: []row{
-			{"Alerts, ports, what else changed", nodeState(), false},
-			{"Traffic", nodeTraffic(), false},
-			{"Errors", nodeErrors(), true},
-			{"PFC and pause", nodePause(), true},
-			{"Congestion and retransmission", nodeCongestion(), true},
-			{"PCIe and temperature", nodePCIe(), true},
-			{"Optics", nodeOptics(), true},
-			{"GPUs", nodeGPUs(), true},
-			{"Subnet and neighbours", nodeSubnet(), true},
-			{"Devices and settings", nodeDevices(), true},
-			{"Exporter", nodeExporter(), true},
+		Name: "node", Title: "Node", From: "now-3h", Refresh: "1m", Events: host.Began("critical|warning"),
+		Text:    "What is wrong with this host, since when, and what else changed at that time?",
+		Choices: []choice{clusters, jobs, oneHost, hcas(host), books},
+		Rows: []row{
+			{Title: "Alerts, ports, what else changed", Panels: nodeState(), Closed: false},
+			{Title: "Traffic", Panels: nodeTraffic(), Closed: false},
+			{Title: "Errors", Panels: nodeErrors(), Closed: true},
+			{Title: "PFC and pause", Panels: nodePause(), Closed: true},
+			{Title: "Congestion and retransmission", Panels: nodeCongestion(), Closed: true},
+			{Title: "PCIe and temperature", Panels: nodePCIe(), Closed: true},
+			{Title: "Optics", Panels: nodeOptics(), Closed: true},
+			{Title: "GPUs", Panels: nodeGPUs(), Closed: true},
+			{Title: "Subnet and neighbours", Panels: nodeSubnet(), Closed: true},
+			{Title: "Devices and settings", Panels: nodeDevices(), Closed: true},
+			{Title: "Exporter", Panels: nodeExporter(), Closed: true},
 		},
 	}
-}
-
-// short names a port of the chosen host.
-const short = "{{device}}/{{port}}"
-
-// notHere is the reason for an empty graph of what a host may not have.
-const notHere = "none, or not exposed by these drivers"
-
-// graph is a panel of lines.
-func graph(title, text, unit string, width uint32, queries ...query) panel {
-	return panel{
-		title: title, text: text, unit: unit, width: width, height: 9, view: lines, queries: queries, noValue: notHere,
-	}
-}
-
-// or says what no value means in a panel.
-func (p panel) or(noValue string) panel {
-	p.noValue = noValue
-	return p
 }
 
 // rosePause returns the seconds of pause in the time range.
 func rosePause() string {
 	of := func(text, direction string) string {
-		paused := device.of("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)
+		paused := device.Of("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)
 		return labelled("counter", text, maxBy(perPort, "increase("+paused+"[$__range])"))
 	}
 	return "round(" + of("seconds of pause sent", "transmit") + " or " +
@@ -58,33 +41,41 @@ func rosePause() string {
 var ownHost = []column{hidden("cluster"), hidden("job"), hidden("instance")}
 
 func nodeState() []panel {
-	state := device.of("rdma_port_state_id")
+	state := device.Of("rdma_port_state_id")
 	about := func(labels, metric string) string {
-		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
+		return maxBy(labels, device.Of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
+	drained := host.Of("instance:rdma_host_drain:state")
+	evicting := host.Firing("critical|warning", `drain="evict"`)
+	// 3 critical, 2 warning.
+	pending := "3 * " + host.Of("rdma:placed", `drain=~"cordon|evict"`, `severity="critical"`) + " or 2 * " +
+		host.Of("rdma:placed", `drain=~"cordon|evict"`, `severity="warning"`)
 	counted := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 4, count{
-		title: "Fit for jobs",
-		text:  "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
-		expr:  "max(" + host.of("instance:rdma_host_fit:state") + ")", colour: good,
+		Title: "Fit for jobs",
+		Text:  "whether the host may take jobs: no alert drains it or is pending to, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		Expr:  "max(" + host.Of("instance:rdma_host_fit:state") + ") or 3 - (max(" + pending + ") == bool 3)", Colour: good,
 	}, count{
-		title: "Drain",
-		text:  "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
-		expr:  "max(" + host.of("instance:rdma_host_drain:state") + ")", colour: bad,
+		Title:  "Drain",
+		Text:   "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress; from 5m after the alert began, as a leaf or rail may be the cause. `rdma_exporter check --drain` lists the alerts.",
+		Expr:   "3 * (max(" + drained + ") == 1) and on () " + evicting + " or max(" + drained + ")",
+		Colour: bad,
 	})
-	counted.height = 8
-	counted.values = [][]word{
-		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
-		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
+	counted.Height = 8
+	counted.Values = [][]word{
+		{
+			unknown,
+			{Value: "1", Text: "fit", Colour: good},
+			{Value: "0", Text: "not fit", Colour: warning},
+			{Value: "2", Text: "critical pending", Colour: bad},
+			{Value: "3", Text: "warning pending", Colour: warning},
+		},
+		{unknown, {Value: "0", Text: "no", Colour: good}, {Value: "1", Text: "cordon", Colour: warning}, {Value: "2", Text: "evict", Colour: bad}, {Value: "3", Text: "cordon; evict at 5m", Colour: bad}},
 	}
 	alerts := alertTable([]scope{host}, severities, nil, ownHCA, hidden("instance"))
-	alerts.width, alerts.height = 20, 8
-	for i, c := range alerts.columns {
-		if c.title == "Where" {
-			alerts.columns[i].width = 136
-		}
-	}
-	alerts = alerts.orNone("no alert: rules are evaluated on this host", host.evaluated())
-	alerts.beside = []way{
+	alerts.Width, alerts.Height = 20, 8
+	alerts = alerts.SetWidths(map[string]uint32{"Alert": 205, "Meaning": 246, "First": 205, "Where": 125})
+	alerts = alerts.OrNone("no alert: rules are evaluated on this host", host.Evaluated())
+	alerts.Beside = []way{
 		ofThisHost("RoCE congestion", "roce"), ofThisHost("Optics", "optics"),
 		ofThisHost("GPUDirect", "gpudirect"),
 	}
@@ -92,51 +83,55 @@ func nodeState() []panel {
 		counted,
 		alerts,
 		{
-			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates,
-			noValue: "no RDMA port, or unknown",
-			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is unknown.",
-			queries: []query{{maxBy(perPort, state), short}},
+			Title: "Port state", Unit: "none", Width: 8, Height: 9, View: timeline, Words: portStates,
+			NoValue: "no RDMA port, or unknown",
+			Text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is unknown.",
+			Queries: []query{line(maxBy(perPort, state), short)},
 		},
+		nodePaused(),
 		{
-			title: "Counters that rose", unit: "none", width: 12, height: 9, view: table, sort: "Increase",
-			noValue: "none in this time range",
-			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
-			queries: []query{{expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters,
+			Title: "Counters that rose", Unit: "none", Width: 8, Height: 9, View: table, Sort: "Increase",
+			NoValue: "none in this time range",
+			Text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
+			Queries: []query{{Expr: rose(device, perPort, linkCounters, netdevCounters, dropCounters, requestCounters,
 				moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs) +
 				" or " + rosePause()}},
-			columns: append([]column{
-				{from: "counter", title: "Counter", width: 210},
-				{from: "A", title: "Increase", unit: whole, width: 85},
+			Columns: append([]column{
+				{From: "counter", Title: "Counter", Width: 200},
+				{From: "A", Title: "Increase", Unit: whole, Width: 85},
 				ownHCA, portOf, gpu, hidden("UUID"),
 			}, ownHost...),
 		},
 		{
-			title: "Ports", unit: "none", width: 24, height: 9, view: table, sort: "-Of expected", noValue: "no RDMA port",
-			text: "The ports now, those that are down or slow first: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
-			queries: []query{
-				{expr: maxBy(perPort, state)},
-				{expr: about(perPort, "rdma_port_physical_state_id")},
-				{expr: "8 * (" + about(perPort, "rdma_port_rate_bytes_per_second") + ")"},
-				{expr: "8 * (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") + ")"},
-				{expr: about(perPort+", source", "rdma_port_expected_rate_info")},
-				{expr: about(perPort+", system, port_id", "rdma_port_neighbour_info")},
-				{expr: about(perPort+", reason", "rdma_port_link_down_reason_info")},
-				{expr: about(perPort+", role", "rdma_port_info")},
-				{expr: "(" + about(perPort, "rdma_port_rate_bytes_per_second") + ") / (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") +
+			Title: "Ports", Unit: "none", Width: 24, Height: 9, View: table, Sort: "-Of expected", NoValue: "no RDMA port",
+			Text: "The ports now, those that are down or slow first: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
+			Queries: []query{
+				{Expr: maxBy(perPort, state)},
+				{Expr: about(perPort, "rdma_port_physical_state_id")},
+				{Expr: "8 * (" + about(perPort, "rdma_port_rate_bytes_per_second") + ")"},
+				{Expr: "8 * (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") + ")"},
+				{Expr: about(perPort+", source", "rdma_port_expected_rate_info")},
+				{Expr: about(perPort+", system, port_id", "rdma_port_neighbour_info")},
+				{Expr: about(perPort+", reason", "rdma_port_link_down_reason_info")},
+				{Expr: about(perPort+", role", "rdma_port_info")},
+				{Expr: "(" + about(perPort, "rdma_port_rate_bytes_per_second") + ") / (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") +
 					") and on (" + perPort + ") " + state + " == 4 or 0 * (" + maxBy(perPort, state) + " != 4)"},
 			},
-			columns: append([]column{
+			Columns: append([]column{
 				ownHCA, portOf,
-				{from: "A", title: "State", words: portStates, width: 105},
-				{from: "C", title: "Rate", unit: "bps", width: 85, missing: "no link"},
-				{from: "D", title: "Expected", unit: "bps", width: 85},
-				{from: "I", title: "Of expected", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}, width: 102},
-				{from: "reason", title: "Down because"},
-				{from: "B", title: "Physical state", words: physicalStates, width: 150},
-				{from: "role", title: "Role", width: 90, missing: "unknown"},
-				{from: "source", title: "Evidence", words: sources, missing: "unknown"},
-				{from: "system", title: "Neighbour", missing: "unknown"},
-				{from: "port_id", title: "Neighbour port", missing: "unknown"},
+				{From: "A", Title: "State", Words: portStates, Width: 105},
+				{From: "C", Title: "Rate", Unit: "bps", Width: 85, Missing: "no link"},
+				{From: "D", Title: "Expected", Unit: "bps", Width: 85},
+				{
+					From: "I", Title: "Of expected", Unit: "percentunit", Words: []word{{Value: "0", Text: "down", Colour: bad}},
+					Colours: []step{{From: 0, Colour: warning}, {From: 0.99, Colour: "transparent"}}, Width: 102,
+				},
+				{From: "reason", Title: "Down because"},
+				{From: "B", Title: "Physical state", Words: physicalStates, Width: 150},
+				{From: "role", Title: "Role", Width: 90, Missing: "unknown"},
+				{From: "source", Title: "Evidence", Words: sources, Missing: "unknown"},
+				{From: "system", Title: "Neighbour", Missing: "unknown"},
+				{From: "port_id", Title: "Neighbour port", Missing: "unknown"},
 				hidden("E"), hidden("F"), hidden("G"), hidden("H"),
 			}, ownHost...),
 		},
@@ -147,25 +142,25 @@ func nodeState() []panel {
 // jobsOfHost lists the jobs on the host.
 func jobsOfHost() panel {
 	of := func(labels, metric string) string {
-		return countBy("cluster, job, "+perWorkload, maxBy(labels+", "+perWorkload, host.of(metric)))
+		return countBy("cluster, job, "+perWorkload, maxBy(labels+", "+perWorkload, host.Of(metric)))
 	}
 	ports, gpus := of(perPort, "rdma_port_job_info"), of(perGPU, "rdma_gpu_job_info")
 	hit := countBy("cluster, job, "+perWorkload, maxBy(perPort+", "+perWorkload,
-		host.of("rdma_port_job_info"))+" and on ("+perPort+") "+
-		host.of("rdma:placed", `severity=~"critical|warning"`, `port!=""`))
+		host.Of("rdma_port_job_info"))+" and on ("+perPort+") "+
+		host.Of("rdma:placed", `severity=~"critical|warning"`, `port!=""`))
 	return panel{
-		title: "Jobs on this host", unit: "none", width: 24, height: 5, view: table, sort: "With a finding", rows: "B",
-		noValue: "no job, or processes are not read",
-		text:    "Workloads that use ports or GPUs of the host, and how many of their ports have a critical or warning finding. The ID links to the job with all its hosts.",
-		queries: []query{{expr: hit + " or 0 * " + ports}, {expr: ports}, {expr: gpus}},
-		columns: []column{
-			{from: "job_id", title: "ID", width: 285, ways: []way{toJob(sameJob, cell)}},
-			{from: "A", title: "With a finding", colours: []step{{1, warning}}, width: 150, missing: "0"},
-			{from: "B", title: "Ports", width: 80, missing: "0"},
-			{from: "C", title: "GPUs", width: 80, missing: "0"},
-			{from: "scheduler", title: "Scheduler", width: 110},
-			{from: "namespace", title: "Namespace"},
-			{from: "pod", title: "Pod"},
+		Title: "Jobs on this host", Unit: "none", Width: 24, Height: 5, View: table, Sort: "With a finding", Rows: "B",
+		NoValue: "no job, or processes are not read",
+		Text:    "Workloads that use ports or GPUs of the host, and how many of their ports have a critical or warning finding. The ID links to the job with all its hosts.",
+		Queries: []query{{Expr: hit + " or 0 * " + ports}, {Expr: ports}, {Expr: gpus}},
+		Columns: []column{
+			{From: "job_id", Title: "ID", Width: 285, Ways: []way{toJob(sameJob, cell)}},
+			{From: "A", Title: "With a finding", Colours: []step{{From: 1, Colour: warning}}, Width: 150, Missing: "0"},
+			{From: "B", Title: "Ports", Width: 80, Missing: "0"},
+			{From: "C", Title: "GPUs", Width: 80, Missing: "0"},
+			{From: "scheduler", Title: "Scheduler", Width: 110},
+			{From: "namespace", Title: "Namespace"},
+			{From: "pod", Title: "Pod"},
 			cluster, job,
 		},
 	}
@@ -173,18 +168,18 @@ func jobsOfHost() panel {
 
 func nodeTraffic() []panel {
 	bits := func(direction string) string {
-		return "8 * " + sumBy(perPort, device.rate("rdma_port_"+direction+"_bytes_total"))
+		return "8 * " + sumBy(perPort, device.Rate("rdma_port_"+direction+"_bytes_total"))
 	}
-	rate := "8 * " + maxBy(perPort, device.of("rdma_port_rate_bytes_per_second"))
+	rate := "8 * " + maxBy(perPort, device.Of("rdma_port_rate_bytes_per_second"))
 	shares := graph("Throughput against link rate",
 		"Throughput as a share of the present link rate, which may be below the expected rate.", "percentunit", 12,
-		query{atMostAll(bits("transmit") + " / (" + rate + ")"), "transmit " + short},
-		query{atMostAll(bits("receive") + " / (" + rate + ")"), "receive " + short})
-	shares.max = share
+		line(atMostAll(bits("transmit")+" / ("+rate+")"), "transmit "+short),
+		line(atMostAll(bits("receive")+" / ("+rate+")"), "receive "+short))
+	shares.Max = share
 	return []panel{
 		graph("Throughput",
 			"RDMA traffic of each port. Other traffic of the link, and that of other functions on it, is not included.", "bps",
-			12, query{bits("transmit"), "transmit " + short}, query{bits("receive"), "receive " + short}),
+			12, line(bits("transmit"), "transmit "+short), line(bits("receive"), "receive "+short)),
 		shares,
 	}
 }
@@ -196,48 +191,59 @@ func nodeErrors() []panel {
 		graph("Link errors", "Errors that a port counted between two points of the graph; only counters that rise are drawn. Symbol errors and recoveries come from the cable, the transceiver or the other end; "+
 			"remote physical errors were damaged before the last switch.", whole, 12,
 			increases(device, perPort, short, linkCounters...)...).
-			or("none in this time range, or not exposed by these drivers"),
+			Or("none in this time range, or not exposed by these drivers"),
 		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", whole, 12,
 			increases(device, perNetdev, short, netdevCounters...)...).
-			or("none in this time range, or not exposed by these drivers"),
+			Or("none in this time range, or not exposed by these drivers"),
 		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", whole, 12,
 			increases(device, perPort, short, dropCounters...)...).
-			or("none in this time range, or not exposed by these drivers"),
+			Or("none in this time range, or not exposed by these drivers"),
 		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", whole, 12,
 			increases(device, perPort, short, requestCounters...)...).
-			or("none in this time range, or not exposed by these drivers"),
+			Or("none in this time range, or not exposed by these drivers"),
 		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
 			rates(device, perNetdev, short, corrected, blocks)...),
 		berOfPorts(device, 12),
 		graph("Raw errors by lane", "Raw bit errors of each lane before correction, per second. One lane far above the others is a dirty or damaged fibre, or a failing laser.", "cps", 12,
-			query{sumBy(perLane, device.rate("rdma_port_lane_raw_errors_total")) + " > 0", short + " lane {{lane}}"}),
+			line(sumBy(perLane, device.Rate("rdma_port_lane_raw_errors_total"))+" > 0", short+" lane {{lane}}")),
 	}
 }
 
+// sendingLimits are the limits of a port that sends pause.
+var sendingLimits = thresholds("transparent",
+	step{From: limitSlowReceiver, Colour: warning}, step{From: limitStormSource, Colour: bad})
+
+// nodePaused draws the pauses of the ports of a host.
+func nodePaused() panel {
+	paused := func(says, direction string) query {
+		of := atMostAll(maxBy(perNetdev+", priority",
+			device.Rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
+		return line(above("0.001", 10, perNetdev+", priority", of), says+" {{device}}/{{port}} priority {{priority}}")
+	}
+	p := graph("Time paused", "Share of the time in which a priority was paused (PFC), from 0.1% on. Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
+		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 8,
+		paused("sends", "transmit"), paused("receives", "receive"),
+		noneAbove(atMostAll(maxBy(perPort, device.Rate("rdma_port_pfc_pause_seconds_total"))), "0.001",
+			"none of {{of}} ports above 0.1%"),
+		line(`clamp_max(0 * count_values("of", count(`+device.Of("rdma_port_info", `link_layer="InfiniBand"`)+
+			`)), 0) unless on () `+device.Rate("rdma_port_pfc_pause_seconds_total"), "n/a: {{of}} InfiniBand ports")).
+		Or("blind: 0 ports measure pause (PFC)")
+	p.Max, p.Colours = share, sendingLimits
+	return p
+}
+
 func nodePause() []panel {
-	seconds := func(direction string) string {
-		return atMostAll(maxBy(perNetdev+", priority",
-			device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
-	}
 	frames := func(direction string) string {
-		return sumBy(perNetdev+", priority", device.rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
+		return sumBy(perNetdev+", priority", device.Rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
 	}
-	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
-		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
-		query{seconds("transmit"), "sending pause {{device}}/{{port}} priority {{priority}}"},
-		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"}).
-		or("not paused, or no pause durations of these drivers")
-	paused.max, paused.colours = share,
-		thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	return []panel{
-		paused,
-		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", 12,
-			query{frames("transmit"), "sent {{device}}/{{port}} priority {{priority}}"},
-			query{frames("receive"), "received {{device}}/{{port}} priority {{priority}}"},
-			query{
-				sumBy(perNetdev+", direction", device.rate("rdma_port_global_pause_frames_total")) + " > 0",
+		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", grid,
+			line(frames("transmit"), "sent {{device}}/{{port}} priority {{priority}}"),
+			line(frames("receive"), "received {{device}}/{{port}} priority {{priority}}"),
+			line(
+				sumBy(perNetdev+", direction", device.Rate("rdma_port_global_pause_frames_total"))+" > 0",
 				"global pause, {{direction}} {{device}}/{{port}}",
-			}),
+			)),
 	}
 }
 
@@ -265,92 +271,92 @@ func nodeCongestion() []panel {
 
 func nodePCIe() []panel {
 	bandwidth := func(which string) string {
-		return maxBy(perDevice, device.of("rdma_device_pcie_"+which+"_bytes_per_second"))
+		return maxBy(perDevice, device.Of("rdma_device_pcie_"+which+"_bytes_per_second"))
 	}
 	stalls := graph("PCIe stalls", "Share of the last second in which a NIC waited for PCIe: transmit, to fetch what it sends; receive, to write what it received.", "percentunit", 8,
-		query{
-			atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit " + short,
-		},
-		query{
-			atMostAll(maxBy(perNetdev, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive " + short,
-		})
-	stalls.max = share
+		line(
+			atMostAll(maxBy(perNetdev, device.Of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit "+short,
+		),
+		line(
+			atMostAll(maxBy(perNetdev, device.Of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive "+short,
+		))
+	stalls.Max = share
 	return []panel{
 		{
-			title: "PCIe bandwidth", unit: "Bps", width: 8, height: 9, view: table, sort: "-Device",
-			noValue: "unknown, or no PCIe device",
-			text:    "What the PCIe links between a device and its root port carry now, and what both ends of each support. Less than supported is a degraded link; the bottleneck names it.",
-			queries: []query{
-				{expr: bandwidth("available")},
-				{expr: bandwidth("capable")},
-				{expr: bandwidth("available") + " / " + bandwidth("capable")},
-				{expr: maxBy(perDevice+", bottleneck", device.of("rdma_device_pcie_path_info"))},
+			Title: "PCIe bandwidth", Unit: "Bps", Width: 8, Height: 9, View: table, Sort: "-Device",
+			NoValue: "unknown, or no PCIe device",
+			Text:    "What the PCIe links between a device and its root port carry now, and what both ends of each support. Less than supported is a degraded link; the bottleneck names it.",
+			Queries: []query{
+				{Expr: bandwidth("available")},
+				{Expr: bandwidth("capable")},
+				{Expr: bandwidth("available") + " / " + bandwidth("capable")},
+				{Expr: maxBy(perDevice+", bottleneck", device.Of("rdma_device_pcie_path_info"))},
 			},
-			columns: append([]column{
+			Columns: append([]column{
 				ownHCA,
-				{from: "A", title: "Now", unit: "Bps", width: 85},
-				{from: "B", title: "Supported", unit: "Bps", width: 90},
-				{from: "C", title: "Share", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}, width: 60},
-				{from: "bottleneck", title: "Bottleneck"},
+				{From: "A", Title: "Now", Unit: "Bps", Width: 85},
+				{From: "B", Title: "Supported", Unit: "Bps", Width: 90},
+				{From: "C", Title: "Share", Unit: "percentunit", Colours: []step{{From: 0, Colour: warning}, {From: 0.99, Colour: "transparent"}}, Width: 60},
+				{From: "bottleneck", Title: "Bottleneck"},
 				hidden("D"),
 			}, ownHost...),
 		},
 		stalls,
 		graph("PCIe errors", "Errors that the PCIe functions on the path of the RDMA devices and GPUs reported (AER). Correctable ones cost a replay; fatal ones take the link down.", whole, 8,
-			query{
-				sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0",
+			line(
+				sumBy(perHost+", pci_address, severity", host.Increase("rdma_pcie_aer_errors_total"))+" > 0",
 				"{{severity}} {{pci_address}}",
-			}).or("none, or no AER of these functions"),
+			)).Or("none, or no AER of these functions"),
 		graph("Temperature of devices",
 			"Temperature of each sensor of an RDMA device, of its transceiver if a sensor has it, and the critical thresholds.", "celsius", 12,
-			query{maxBy(perDevice+", sensor", device.of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"},
-			query{maxBy(perPort, device.of("rdma_transceiver_sensor_celsius")), "{{device}}/{{port}} transceiver"},
-			query{
-				maxBy(perDevice+", sensor, level", device.of("rdma_device_temperature_threshold_celsius")),
+			line(maxBy(perDevice+", sensor", device.Of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"),
+			line(maxBy(perPort, device.Of("rdma_transceiver_sensor_celsius")), "{{device}}/{{port}} transceiver"),
+			line(
+				maxBy(perDevice+", sensor, level", device.Of("rdma_device_temperature_threshold_celsius")),
 				"{{level}} {{device}} {{sensor}}",
-			},
-			query{
-				maxBy(perPort+", level", device.of("rdma_transceiver_sensor_threshold_celsius")),
+			),
+			line(
+				maxBy(perPort+", level", device.Of("rdma_transceiver_sensor_threshold_celsius")),
 				"{{level}} {{device}}/{{port}} transceiver",
-			}),
+			)),
 		{
-			title: "PCIe links", unit: "none", width: 12, height: 9, view: table, sort: "-Address",
-			noValue: "unknown, or no PCIe device",
-			text:    "PCIe links on the path of RDMA devices and GPUs: present and supported speed and width.",
-			queries: []query{
-				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_speed_transfers_per_second")) + " / 1e9"},
-				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_speed_transfers_per_second")) + " / 1e9"},
-				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_width_lanes"))},
-				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_width_lanes"))},
+			Title: "PCIe links", Unit: "none", Width: 12, Height: 9, View: table, Sort: "-Address",
+			NoValue: "unknown, or no PCIe device",
+			Text:    "PCIe links on the path of RDMA devices and GPUs: present and supported speed and width.",
+			Queries: []query{
+				{Expr: maxBy(perHost+", pci_address", host.Of("rdma_pcie_link_speed_transfers_per_second")) + " / 1e9"},
+				{Expr: maxBy(perHost+", pci_address", host.Of("rdma_pcie_link_max_speed_transfers_per_second")) + " / 1e9"},
+				{Expr: maxBy(perHost+", pci_address", host.Of("rdma_pcie_link_width_lanes"))},
+				{Expr: maxBy(perHost+", pci_address", host.Of("rdma_pcie_link_max_width_lanes"))},
 			},
-			columns: append([]column{
-				{from: "pci_address", title: "Address"},
-				{from: "A", title: "Speed", unit: "suffix: GT/s", width: 90},
-				{from: "B", title: "Supported", unit: "suffix: GT/s", width: 100},
-				{from: "C", title: "Lanes"},
-				{from: "D", title: "Supported lanes"},
+			Columns: append([]column{
+				{From: "pci_address", Title: "Address"},
+				{From: "A", Title: "Speed", Unit: "suffix: GT/s", Width: 90},
+				{From: "B", Title: "Supported", Unit: "suffix: GT/s", Width: 100},
+				{From: "C", Title: "Lanes"},
+				{From: "D", Title: "Supported lanes"},
 			}, ownHost...),
 		},
 	}
 }
 
 func nodeOptics() []panel {
-	lane := func(metric string) string { return maxBy(perLane, device.of(metric)) }
+	lane := func(metric string) string { return maxBy(perLane, device.Of(metric)) }
 	// alarms are the transceivers' own thresholds; those that are the same for all ports are one line.
 	alarms := func(metric, level string) query {
-		return query{"max by (level) (" + device.of(metric, `level="`+level+`"`) + ")", "{{level}}, highest of the ports"}
+		return line("max by (level) ("+device.Of(metric, `level="`+level+`"`)+")", "{{level}}, highest of the ports")
 	}
 	lanes := func(title, text, unit, metric, threshold string) panel {
-		return graph(title, text, unit, 12, query{lane(metric), short + " lane {{lane}}"}, alarms(threshold, "low_alarm"),
+		return graph(title, text, unit, 12, line(lane(metric), short+" lane {{lane}}"), alarms(threshold, "low_alarm"),
 			alarms(threshold, "high_alarm"))
 	}
-	temperature := maxBy(perNetdev, device.of("rdma_transceiver_temperature_celsius"))
+	temperature := maxBy(perNetdev, device.Of("rdma_transceiver_temperature_celsius"))
 	return []panel{
 		graph("Transceiver temperature", "Temperature of each transceiver, and its own alarm threshold.", "celsius", 12,
-			query{temperature, short}, query{
-				maxBy(perNetdev, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)),
-				"alarm " + short,
-			}).or(
+			line(temperature, short), line(
+				maxBy(perNetdev, device.Of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)),
+				"alarm "+short,
+			)).Or(
 			"no transceiver reports it, or they are not read"),
 		lanes("Received power",
 			"Optical power that each lane receives, and the transceiver's own alarm thresholds. -40 dBm is no light.",
@@ -361,13 +367,13 @@ func nodeOptics() []panel {
 			"Bias current of the laser of each lane, and the transceiver's own alarm thresholds. It rises as a laser ages.",
 			"amp", "rdma_transceiver_bias_amperes", "rdma_transceiver_bias_threshold_amperes"),
 		graph("Supply voltage", "Supply voltage of each transceiver, and its own alarm thresholds. All ports low together: the supply of the NIC.", "volt", 12,
-			query{maxBy(perNetdev, device.of("rdma_transceiver_voltage_volts")), short},
+			line(maxBy(perNetdev, device.Of("rdma_transceiver_voltage_volts")), short),
 			alarms("rdma_transceiver_voltage_threshold_volts", "low_alarm"),
 			alarms("rdma_transceiver_voltage_threshold_volts", "high_alarm")),
 		{
-			title: "Age of transceiver data", unit: "s", width: 12, height: 9, view: lines, noValue: notHere,
-			text:    "Time since a transceiver was read. A reading is kept for some time, since each read occupies the management bus of the transceiver.",
-			queries: []query{{maxBy(perNetdev, device.of("rdma_transceiver_age_seconds")), short}},
+			Title: "Age of transceiver data", Unit: "s", Width: 12, Height: 9, View: lines, NoValue: notHere,
+			Text:    "Time since a transceiver was read. A reading is kept for some time, since each read occupies the management bus of the transceiver.",
+			Queries: []query{line(maxBy(perNetdev, device.Of("rdma_transceiver_age_seconds")), short)},
 		},
 	}
 }
@@ -375,36 +381,36 @@ func nodeOptics() []panel {
 func nodeGPUs() []panel {
 	states := func(title, text, labels, expr string, columns ...column) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 8, height: 8, view: table, sort: "-GPU",
-			noValue: "none, or no GPUs are collected",
-			queries: []query{{expr: maxBy(labels, expr)}},
-			columns: append(append(columns, hidden("A"), hidden("UUID")), ownHost...),
+			Title: title, Text: text, Unit: "none", Width: 8, Height: 8, View: table, Sort: "-GPU",
+			NoValue: "none, or no GPUs are collected",
+			Queries: []query{{Expr: maxBy(labels, expr)}},
+			Columns: append(append(columns, hidden("A"), hidden("UUID")), ownHost...),
 		}
 	}
-	lastXID, recovery := maxBy(perGPU, host.of("rdma_gpu_last_xid")), maxBy(perGPU, host.of("rdma_gpu_recovery_action_id"))
+	lastXID, recovery := maxBy(perGPU, host.Of("rdma_gpu_last_xid")), maxBy(perGPU, host.Of("rdma_gpu_recovery_action_id"))
 	return []panel{
 		verdicts(host, 9, "-GPU", hidden("instance"), ownHCA),
 		graph("PCIe traffic of GPUs",
 			"What each GPU transmits and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 8,
-			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_transmit_bytes_total")), "transmit GPU {{gpu}}"},
-			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}"}).
-			or("no GPUs, or their counters are not read"),
+			line(maxBy(perGPU, host.Rate("rdma_gpu_pcie_transmit_bytes_total")), "transmit GPU {{gpu}}"),
+			line(maxBy(perGPU, host.Rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}")).
+			Or("no GPUs, or their counters are not read"),
 		graph("NVLinks", "NVLinks of each GPU that are up. GPUs of one model have the same number.", "none", 8,
-			query{maxBy(perGPU, host.of("rdma_gpu_nvlinks_up")), "GPU {{gpu}}"}).or("no NVLink, or no GPUs are collected"),
+			line(maxBy(perGPU, host.Of("rdma_gpu_nvlinks_up")), "GPU {{gpu}}")).Or("no NVLink, or no GPUs are collected"),
 		graph("NVLink traffic", "What each GPU transmits and receives over NVLink.", "Bps", 8,
-			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_transmit_bytes_total")), "transmit GPU {{gpu}}"},
-			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}"}).
-			or("no NVLink, or its counters are not read"),
-		states("NVLink fabric", "State of each GPU on its NVLink fabric (NVSwitch systems).", perGPU+", state", host.of("rdma_gpu_fabric_state")+" == 1", gpu, column{from: "state", title: "State"}),
-		states("Throttling", "Why the clocks of a GPU are reduced now.", perGPU+", reason", host.of("rdma_gpu_throttle")+" == 1", gpu, column{from: "reason", title: "Reason"}),
+			line(maxBy(perGPU, host.Rate("rdma_gpu_nvlink_transmit_bytes_total")), "transmit GPU {{gpu}}"),
+			line(maxBy(perGPU, host.Rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}")).
+			Or("no NVLink, or its counters are not read"),
+		states("NVLink fabric", "State of each GPU on its NVLink fabric (NVSwitch systems).", perGPU+", state", host.Of("rdma_gpu_fabric_state")+" == 1", gpu, column{From: "state", Title: "State"}),
+		states("Throttling", "Why the clocks of a GPU are reduced now.", perGPU+", reason", host.Of("rdma_gpu_throttle")+" == 1", gpu, column{From: "reason", Title: "Reason"}),
 		{
-			title: "XID and recovery", unit: "none", width: 8, height: 8, view: table, sort: "-GPU",
-			noValue: "none, or no GPUs are collected",
-			text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for.",
-			queries: []query{{expr: lastXID + " or -1 + 0 * " + recovery}, {expr: recovery + " or -1 + 0 * " + lastXID}},
-			columns: append([]column{gpu, {
-				from: "A", title: "Last XID", words: []word{{"-1", "none", neutral}},
-			}, {from: "B", title: "Recovery action", words: recoveries}, hidden("UUID")}, ownHost...),
+			Title: "XID and recovery", Unit: "none", Width: 8, Height: 8, View: table, Sort: "-GPU",
+			NoValue: "none, or no GPUs are collected",
+			Text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for.",
+			Queries: []query{{Expr: lastXID + " or -1 + 0 * " + recovery}, {Expr: recovery + " or -1 + 0 * " + lastXID}},
+			Columns: append([]column{gpu, {
+				From: "A", Title: "Last XID", Words: []word{{Value: "-1", Text: "none", Colour: neutral}},
+			}, {From: "B", Title: "Recovery action", Words: recoveries}, hidden("UUID")}, ownHost...),
 		},
 	}
 }
@@ -412,37 +418,37 @@ func nodeGPUs() []panel {
 func nodeSubnet() []panel {
 	return []panel{
 		{
-			title: "Subnet manager of each port", unit: "none", width: 12, height: 9, view: table, sort: "-Device",
-			noValue: "no InfiniBand port, or not collected",
-			text:    "The port's LID, the LID of its subnet manager, the manager's state and priority, and how many expected P_Keys the port is missing.",
-			queries: []query{
-				{expr: maxBy(perPort, device.of("rdma_port_lid"))},
-				{expr: maxBy(perPort, device.of("rdma_port_sm_lid"))},
-				{expr: maxBy(perPort, device.of("rdma_port_subnet_manager_state_id"))},
-				{expr: maxBy(perPort, device.of("rdma_port_subnet_manager_priority"))},
-				{expr: maxBy(perPort, device.of("rdma_port_pkeys_missing"))},
+			Title: "Subnet manager of each port", Unit: "none", Width: 12, Height: 9, View: table, Sort: "-Device",
+			NoValue: "no InfiniBand port, or not collected",
+			Text:    "The port's LID, the LID of its subnet manager, the manager's state and priority, and how many expected P_Keys the port is missing.",
+			Queries: []query{
+				{Expr: maxBy(perPort, device.Of("rdma_port_lid"))},
+				{Expr: maxBy(perPort, device.Of("rdma_port_sm_lid"))},
+				{Expr: maxBy(perPort, device.Of("rdma_port_subnet_manager_state_id"))},
+				{Expr: maxBy(perPort, device.Of("rdma_port_subnet_manager_priority"))},
+				{Expr: maxBy(perPort, device.Of("rdma_port_pkeys_missing"))},
 			},
-			columns: append([]column{
+			Columns: append([]column{
 				ownHCA, portOf,
-				{from: "A", title: "LID", width: 60},
-				{from: "B", title: "SM LID", width: 75},
-				{from: "C", title: "SM state", words: smStates, width: 100},
-				{from: "D", title: "SM priority", width: 105},
-				{from: "E", title: "P_Keys missing", colours: []step{{1, warning}}},
+				{From: "A", Title: "LID", Width: 60},
+				{From: "B", Title: "SM LID", Width: 75},
+				{From: "C", Title: "SM state", Words: smStates, Width: 100},
+				{From: "D", Title: "SM priority", Width: 105},
+				{From: "E", Title: "P_Keys missing", Colours: []step{{From: 1, Colour: warning}}},
 			}, ownHost...),
 		},
 		graph("Activity of the subnet manager",
 			"ActCount of the subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 6,
 			rates(device, perPort, short, counter{"rdma_port_subnet_manager_activity_total", "activity"})...).
-			or("no InfiniBand port, or not collected"),
+			Or("no InfiniBand port, or not collected"),
 		{
-			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device",
-			noValue: "no cabling in the site configuration",
-			text:    "Ports whose cable ends elsewhere than the site configuration says.",
-			queries: []query{{expr: maxBy(perNetdev, device.of("rdma_port_miscabled"))}},
-			columns: append([]column{
+			Title: "Cabling", Unit: "none", Width: 6, Height: 9, View: table, Sort: "-Device",
+			NoValue: "no cabling in the site configuration",
+			Text:    "Ports whose cable ends elsewhere than the site configuration says.",
+			Queries: []query{{Expr: maxBy(perNetdev, device.Of("rdma_port_miscabled"))}},
+			Columns: append([]column{
 				ownHCA, portOf, netdev,
-				{from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}, width: 90},
+				{From: "A", Title: "Cabling", Words: []word{{Value: "1", Text: "wrong", Colour: bad}, {Value: "0", Text: "right", Colour: good}}, Width: 90},
 			}, ownHost...),
 		},
 	}
@@ -453,100 +459,100 @@ func nodeDevices() []panel {
 	bond := perNetdev
 	return []panel{
 		{
-			title: "RDMA devices", unit: "none", width: 24, height: 8, view: table, sort: "-Device", noValue: "no RDMA device",
-			text:    "Identity of the RDMA devices. One board has one firmware version across a fleet.",
-			queries: []query{{expr: maxBy(labels, device.of("rdma_device_info"))}},
-			columns: append([]column{
+			Title: "RDMA devices", Unit: "none", Width: 24, Height: 8, View: table, Sort: "-Device", NoValue: "no RDMA device",
+			Text:    "Identity of the RDMA devices. One board has one firmware version across a fleet.",
+			Queries: []query{{Expr: maxBy(labels, device.Of("rdma_device_info"))}},
+			Columns: append([]column{
 				ownHCA,
-				{from: "hca_type", title: "Type"},
-				{from: "board_id", title: "Board"},
-				{from: "firmware_version", title: "Firmware"},
-				{from: "driver", title: "Driver"},
-				{from: "pci_address", title: "PCI address"},
-				{from: "numa_node", title: "NUMA node"},
-				{from: "function_type", title: "Function"},
-				{from: "A"},
+				{From: "hca_type", Title: "Type"},
+				{From: "board_id", Title: "Board"},
+				{From: "firmware_version", Title: "Firmware"},
+				{From: "driver", Title: "Driver"},
+				{From: "pci_address", Title: "PCI address"},
+				{From: "numa_node", Title: "NUMA node"},
+				{From: "function_type", Title: "Function"},
+				{From: "A"},
 			}, ownHost...),
 		},
 		{
-			title: "Settings to change", unit: "none", width: 24, height: 8, view: table, sort: "-Setting",
-			noValue: "none, or settings are not read",
-			text:    "Settings of the host that differ from what is wanted of them. `rdma_exporter check --setup` prints what is wanted, why, and the command that sets it; docs/setup.md lists all.",
-			queries: []query{{expr: maxBy(perHost+", domain, setting, object, value", host.of("rdma_setup_info"))}},
-			columns: append([]column{
-				{from: "setting", title: "Setting"},
-				{from: "object", title: "Object"},
-				{from: "value", title: "Found"},
-				{from: "domain", title: "Domain"},
+			Title: "Settings to change", Unit: "none", Width: 24, Height: 8, View: table, Sort: "-Setting",
+			NoValue: "none, or settings are not read",
+			Text:    "Settings of the host that differ from what is wanted of them. `rdma_exporter check --setup` prints what is wanted, why, and the command that sets it; docs/setup.md lists all.",
+			Queries: []query{{Expr: maxBy(perHost+", domain, setting, object, value", host.Of("rdma_setup_info"))}},
+			Columns: append([]column{
+				{From: "setting", Title: "Setting"},
+				{From: "object", Title: "Object"},
+				{From: "value", Title: "Found"},
+				{From: "domain", Title: "Domain"},
 				hidden("A"),
 			}, ownHost...),
 		},
 		{
-			title: "Missing and renamed devices", unit: "none", width: 8, height: 8, view: table,
-			sort: "-Device", noValue: "none",
-			text:    "RDMA devices that the inventory or the site configuration names and that are missing, with the reason.",
-			queries: []query{{expr: maxBy(perDevice+", pci_address, reason", host.of("rdma_device_missing_info"))}},
-			columns: append([]column{
-				ownHCA, {from: "pci_address", title: "PCI address"}, {from: "reason", title: "Reason"}, {from: "A"},
+			Title: "Missing and renamed devices", Unit: "none", Width: 8, Height: 8, View: table,
+			Sort: "-Device", NoValue: "none",
+			Text:    "RDMA devices that the inventory or the site configuration names and that are missing, with the reason.",
+			Queries: []query{{Expr: maxBy(perDevice+", pci_address, reason", host.Of("rdma_device_missing_info"))}},
+			Columns: append([]column{
+				ownHCA, {From: "pci_address", Title: "PCI address"}, {From: "reason", Title: "Reason"}, {From: "A"},
 			}, ownHost...),
 		},
 		{
-			title: "MTU and GIDs", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: notHere,
-			text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits. Lowest GID index of RoCE v2 over IPv4, for NCCL_IB_GID_INDEX.",
-			queries: []query{
-				{expr: maxBy(perPort, device.of("rdma_port_mtu_bytes"))},
-				{expr: maxBy(perPort, device.of("rdma_port_active_mtu_bytes"))},
-				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
+			Title: "MTU and GIDs", Unit: "none", Width: 8, Height: 8, View: table, Sort: "-Device", NoValue: notHere,
+			Text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits. Lowest GID index of RoCE v2 over IPv4, for NCCL_IB_GID_INDEX.",
+			Queries: []query{
+				{Expr: maxBy(perPort, device.Of("rdma_port_mtu_bytes"))},
+				{Expr: maxBy(perPort, device.Of("rdma_port_active_mtu_bytes"))},
+				{Expr: maxBy(perPort, device.Of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
 			},
-			columns: append([]column{
+			Columns: append([]column{
 				ownHCA, portOf,
-				{from: "A", title: "Netdev", width: 80},
-				{from: "B", title: "RoCE", width: 70},
-				{from: "C", title: "GID index", width: 90},
+				{From: "A", Title: "Netdev", Width: 80},
+				{From: "B", Title: "RoCE", Width: 70},
+				{From: "C", Title: "GID index", Width: 90},
 			}, ownHost...),
 		},
 		{
-			title: "Saturated counters", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
-			text:    "Counters of 32 bits or fewer at their maximum, which no longer count until they are cleared: their alerts are not evaluated.",
-			queries: []query{{expr: maxBy(perPort+", counter", device.of("rdma_port_counter_saturated")) + " == 1"}},
-			columns: append([]column{ownHCA, portOf, {from: "counter", title: "Counter"}, hidden("A")}, ownHost...),
+			Title: "Saturated counters", Unit: "none", Width: 8, Height: 8, View: table, Sort: "-Device", NoValue: "none",
+			Text:    "Counters of 32 bits or fewer at their maximum, which no longer count until they are cleared: their alerts are not evaluated.",
+			Queries: []query{{Expr: maxBy(perPort+", counter", device.Of("rdma_port_counter_saturated")) + " == 1"}},
+			Columns: append([]column{ownHCA, portOf, {From: "counter", Title: "Counter"}, hidden("A")}, ownHost...),
 		},
 		{
-			title: "Kernel messages", unit: "none", width: 8, height: 8, view: table, sort: "-Kind",
-			noValue: "none, or the kernel log is not read",
-			text:    "Messages of the kernel log in the last 15 minutes about RDMA devices, the PCIe ports above them and GPUs, by kind.",
-			queries: []query{{expr: maxBy(perHost+", device, pci_address, kind", host.of("rdma_kernel_log_recent_events"))}},
-			columns: append([]column{
-				{from: "kind", title: "Kind"},
+			Title: "Kernel messages", Unit: "none", Width: 8, Height: 8, View: table, Sort: "-Kind",
+			NoValue: "none, or the kernel log is not read",
+			Text:    "Messages of the kernel log in the last 15 minutes about RDMA devices, the PCIe ports above them and GPUs, by kind.",
+			Queries: []query{{Expr: maxBy(perHost+", device, pci_address, kind", host.Of("rdma_kernel_log_recent_events"))}},
+			Columns: append([]column{
+				{From: "kind", Title: "Kind"},
 				ownHCA,
-				{from: "pci_address", title: "PCI address"},
-				{from: "A", title: "Messages", unit: whole, width: 85},
+				{From: "pci_address", Title: "PCI address"},
+				{From: "A", Title: "Messages", Unit: whole, Width: 85},
 			}, ownHost...),
 		},
 		{
-			title: "Ignored and pinned", unit: "none", width: 8, height: 8, view: table, sort: "-Device",
-			noValue: "none in the site configuration",
-			text:    "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",
-			queries: []query{{expr: `label_replace(` + maxBy(perPort, device.of("rdma_port_ignored")) +
+			Title: "Ignored and pinned", Unit: "none", Width: 8, Height: 8, View: table, Sort: "-Device",
+			NoValue: "none in the site configuration",
+			Text:    "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",
+			Queries: []query{{Expr: `label_replace(` + maxBy(perPort, device.Of("rdma_port_ignored")) +
 				`, "by", "ignored", "", "") or label_replace(` +
-				maxBy(perDevice, device.of("rdma_device_ignored")) + `, "by", "ignored", "", "") or label_replace(` +
-				maxBy(perPort, device.of("rdma_port_pinned_active")) + `, "by", "expected ACTIVE", "", "")`}},
-			columns: append([]column{ownHCA, portOf, {from: "by", title: "Setting"}, hidden("A")}, ownHost...),
+				maxBy(perDevice, device.Of("rdma_device_ignored")) + `, "by", "ignored", "", "") or label_replace(` +
+				maxBy(perPort, device.Of("rdma_port_pinned_active")) + `, "by", "expected ACTIVE", "", "")`}},
+			Columns: append([]column{ownHCA, portOf, {From: "by", Title: "Setting"}, hidden("A")}, ownHost...),
 		},
 		{
-			title: "Members of bonds", unit: "none", width: 8, height: 8, view: table, sort: "-Netdev", noValue: "no RoCE LAG",
-			text: "Links of the members of a RoCE LAG: up, rate and expected rate.",
-			queries: []query{
-				{expr: maxBy(bond, device.of("rdma_bond_member_up"))},
-				{expr: "8 * " + maxBy(bond, device.of("rdma_bond_member_rate_bytes_per_second"))},
-				{expr: "8 * " + maxBy(bond, device.of("rdma_bond_member_expected_rate_bytes_per_second"))},
+			Title: "Members of bonds", Unit: "none", Width: 8, Height: 8, View: table, Sort: "-Netdev", NoValue: "no RoCE LAG",
+			Text: "Links of the members of a RoCE LAG: up, rate and expected rate.",
+			Queries: []query{
+				{Expr: maxBy(bond, device.Of("rdma_bond_member_up"))},
+				{Expr: "8 * " + maxBy(bond, device.Of("rdma_bond_member_rate_bytes_per_second"))},
+				{Expr: "8 * " + maxBy(bond, device.Of("rdma_bond_member_expected_rate_bytes_per_second"))},
 			},
-			columns: append([]column{
+			Columns: append([]column{
 				ownHCA, portOf,
-				{from: "netdev", title: "Netdev", width: 105},
-				{from: "A", title: "Link", words: []word{{"1", "up", good}, {"0", "down", bad}}, width: 60},
-				{from: "B", title: "Rate", unit: "bps", width: 75},
-				{from: "C", title: "Expected", unit: "bps", width: 80},
+				{From: "netdev", Title: "Netdev", Width: 105},
+				{From: "A", Title: "Link", Words: []word{{Value: "1", Text: "up", Colour: good}, {Value: "0", Text: "down", Colour: bad}}, Width: 60},
+				{From: "B", Title: "Rate", Unit: "bps", Width: 75},
+				{From: "C", Title: "Expected", Unit: "bps", Width: 80},
 			}, ownHost...),
 		},
 	}
@@ -554,13 +560,13 @@ func nodeDevices() []panel {
 
 // exporterChecks are what an exporter reports of itself, as 1 where it is well.
 var exporterChecks = []struct{ text, expr string }{
-	{"configuration reloaded", host.of("rdma_config_last_reload_successful")},
-	{"state written", host.of("rdma_state_last_write_successful")},
-	{"alert store on disk", "1 - " + host.of("rdma_alerting_store_degraded")},
-	{"incident captured", host.of("rdma_incident_last_capture_successful")},
-	{"network configuration readable (rtnl)", "1 - " + host.of("rdma_scrape_rtnl_back_off")},
-	{"reads within budget", "1 - " + maxBy(perHost, host.of("rdma_scrape_over_budget"))},
-	{"serves this host", "0 * " + maxBy(perHost, host.of("rdma_exporter_replay_info")) + " or " + maxBy(perHost, host.of("rdma_exporter_build_info"))},
+	{"configuration reloaded", host.Of("rdma_config_last_reload_successful")},
+	{"state written", host.Of("rdma_state_last_write_successful")},
+	{"alert store on disk", "1 - " + host.Of("rdma_alerting_store_degraded")},
+	{"incident captured", host.Of("rdma_incident_last_capture_successful")},
+	{"network configuration readable (rtnl)", "1 - " + host.Of("rdma_scrape_rtnl_back_off")},
+	{"reads within budget", "1 - " + maxBy(perHost, host.Of("rdma_scrape_over_budget"))},
+	{"serves this host", "0 * " + maxBy(perHost, host.Of("rdma_exporter_replay_info")) + " or " + maxBy(perHost, host.Of("rdma_exporter_build_info"))},
 }
 
 func nodeExporter() []panel {
@@ -570,58 +576,58 @@ func nodeExporter() []panel {
 	}
 	listed := func(title, text, noValue, labels, expr string, columns ...column) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 8, height: 9, view: table,
-			sort: "-" + columns[0].title, noValue: noValue,
-			queries: []query{{expr: maxBy(labels, expr)}}, columns: append(append(columns, hidden("A")), ownHost...),
+			Title: title, Text: text, Unit: "none", Width: 8, Height: 9, View: table,
+			Sort: "-" + columns[0].Title, NoValue: noValue,
+			Queries: []query{{Expr: maxBy(labels, expr)}}, Columns: append(append(columns, hidden("A")), ownHost...),
 		}
 	}
 	return []panel{
 		listed("Not evaluated",
 			"Alerts that cannot be evaluated on this host, and why: what no alert says of them is unknown and not well.",
 			"none: all alerts that apply are evaluated",
-			perHost+", alert, reason", host.of("rdma_detection_unavailable"),
-			column{from: "alert", title: "Alert", ways: []way{toRunbook}}, column{from: "reason", title: "Reason"}),
+			perHost+", alert, reason", host.Of("rdma_detection_unavailable"),
+			column{From: "alert", Title: "Alert", Ways: []way{toRunbook}}, column{From: "reason", Title: "Reason"}),
 		listed("Permission denied",
 			"Sources that the exporter may not open. docs/permissions.md has the capability that each needs.", "none",
-			perHost+", source", host.of("rdma_scrape_permission_denied")+" == 1", column{from: "source", title: "Source"}),
+			perHost+", source", host.Of("rdma_scrape_permission_denied")+" == 1", column{From: "source", Title: "Source"}),
 		{
-			title: "Collectors", unit: "none", width: 8, height: 9, view: timeline, noValue: "unknown",
-			words:   []word{{"1", "ok", good}, {"0", "failed", bad}},
-			text:    "Whether each collector finished in time and without an error of its own.",
-			queries: []query{{minBy(perHost+", collector", host.of("rdma_scrape_collector_success")), "{{collector}}"}},
+			Title: "Collectors", Unit: "none", Width: 8, Height: 9, View: timeline, NoValue: "unknown",
+			Words:   okOrFailed,
+			Text:    "Whether each collector finished in time and without an error of its own.",
+			Queries: []query{line(minBy(perHost+", collector", host.Of("rdma_scrape_collector_success")), "{{collector}}")},
 		},
 		graph("Failed reads", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel, or not in time because the exporter waits for a CPU.", whole, 8,
-			query{
-				sumBy(perHost+", collector, device, reason", host.increase("rdma_scrape_errors_total")) + " > 0",
+			line(
+				sumBy(perHost+", collector, device, reason", host.Increase("rdma_scrape_errors_total"))+" > 0",
 				"{{collector}} {{device}} {{reason}}",
-			},
-			query{maxBy(perDevice, host.of("rdma_scrape_collector_stuck")) + " == 1", "{{device}} stuck"},
-			query{maxBy(perDevice, host.of("rdma_scrape_collector_late")) + " == 1", "{{device}} late"},
-			query{
-				maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0",
+			),
+			line(maxBy(perDevice, host.Of("rdma_scrape_collector_stuck"))+" == 1", "{{device}} stuck"),
+			line(maxBy(perDevice, host.Of("rdma_scrape_collector_late"))+" == 1", "{{device}} late"),
+			line(
+				maxBy(perDevice+", collector", host.Of("rdma_scrape_quarantined_items"))+" > 0",
 				"{{collector}} {{device}} quarantined",
-			}).or("none"),
+			)).Or("none"),
 		graph("Collection time", "Wall time of each collector's last collection, and the time of each second in which the exporter waited for a CPU.", "s", 8,
-			query{maxBy(perHost+", collector", host.of("rdma_scrape_collector_duration_seconds")), "{{collector}}"},
-			query{maxBy(perHost, host.rate("rdma_exporter_cpu_wait_seconds_total")), "waiting for a CPU"}),
+			line(maxBy(perHost+", collector", host.Of("rdma_scrape_collector_duration_seconds")), "{{collector}}"),
+			line(maxBy(perHost, host.Rate("rdma_exporter_cpu_wait_seconds_total")), "waiting for a CPU")),
 		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", whole, 8,
 			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"},
 				counter{"rdma_alerting_notification_errors_total", "failed"},
 				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{
 					"rdma_alerting_rule_failures_total", "failed evaluations",
-				})...).or("none, or this exporter evaluates no rules"),
+				})...).Or("none, or this exporter evaluates no rules"),
 		{
-			title: "State of the exporter", unit: "none", width: 12, height: 9, view: table, sort: "-OK", noValue: "unknown",
-			text:    "What the exporter reports of itself. Alerts and checks that are missing do not apply: an exporter without a configuration file never reloads one.",
-			queries: []query{{expr: strings.Join(checks, " or ")}},
-			columns: append([]column{
-				{from: "check", title: "Check"}, {from: "A", title: "OK", words: []word{{"1", "ok", good}, {"0", "failed", bad}}},
+			Title: "State of the exporter", Unit: "none", Width: 12, Height: 9, View: table, Sort: "-OK", NoValue: "unknown",
+			Text:    "What the exporter reports of itself. Alerts and checks that are missing do not apply: an exporter without a configuration file never reloads one.",
+			Queries: []query{{Expr: strings.Join(checks, " or ")}},
+			Columns: append([]column{
+				{From: "check", Title: "Check"}, {From: "A", Title: "OK", Words: okOrFailed},
 			}, ownHost...),
 		},
 		graph("Rounds and store of the alerts", "Rounds of rule evaluations per second, the duration of the last one in seconds, and thousands of series in the store. Only of an exporter that evaluates the rules itself.", "short", 12,
-			query{maxBy(perHost, host.rate("rdma_alerting_rounds_total")), "rounds/s"},
-			query{maxBy(perHost, host.of("rdma_alerting_last_round_duration_seconds")), "duration (s)"},
-			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}).
-			or("this exporter evaluates no rules"),
+			line(maxBy(perHost, host.Rate("rdma_alerting_rounds_total")), "rounds/s"),
+			line(maxBy(perHost, host.Of("rdma_alerting_last_round_duration_seconds")), "duration (s)"),
+			line(maxBy(perHost, host.Of("rdma_alerting_store_series"))+" / 1000", "series (thousands)")).
+			Or("this exporter evaluates no rules"),
 	}
 }

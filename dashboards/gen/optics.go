@@ -9,17 +9,17 @@ import (
 // optics is about transceivers near their limits, and those that age.
 func optics() board {
 	return board{
-		name: "optics", title: "Optics", from: "now-24h", refresh: "5m",
-		events:  devices.began("critical|warning", `alertname=~"RDMATransceiver.+"`),
-		text:    "Which transceiver or cable fails next?",
-		choices: []choice{clusters, jobs, allHosts, hcas(hosts), books},
-		rows: []row{
-			{"Faults", opticsFaults(), false},
-			{"Temperature", []panel{nearestAlarm(devices, 13, 10, instance, hca), opticsMargins()}, false},
-			{"Bit errors", []panel{worstBER(devices), highestBER(devices)}, false},
-			{"Lanes", opticsLanes(), false},
-			{"Ageing", opticsAgeing(), false},
-			{"Parts", opticsParts(), false},
+		Name: "optics", Title: "Optics", From: "now-24h", Refresh: "5m",
+		Events:  devices.Began("critical|warning", `alertname=~"RDMATransceiver.+"`),
+		Text:    "Which transceiver or cable fails next?",
+		Choices: []choice{clusters, jobs, allHosts, hcas(hosts), books},
+		Rows: []row{
+			{Title: "Faults", Panels: opticsFaults(), Closed: false},
+			{Title: "Temperature", Panels: []panel{nearestAlarm(devices, 13, 10, instance, hca), opticsMargins()}, Closed: false},
+			{Title: "Bit errors", Panels: []panel{worstBER(devices), highestBER(devices)}, Closed: false},
+			{Title: "Lanes", Panels: opticsLanes(), Closed: false},
+			{Title: "Ageing", Panels: opticsAgeing(), Closed: false},
+			{Title: "Parts", Panels: opticsParts(), Closed: false},
 		},
 	}
 }
@@ -30,33 +30,38 @@ const weeks = 60
 
 // margin returns the distance of a transceiver from its own temperature alarm.
 func margin(s scope) string {
-	return maxBy(perNetdev, s.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
-		maxBy(perNetdev, s.of("rdma_transceiver_temperature_celsius"))
+	return maxBy(perNetdev, s.Of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
+		maxBy(perNetdev, s.Of("rdma_transceiver_temperature_celsius"))
 }
 
 // nearness colours a margin: below 0 the transceiver alarms.
-var nearness = []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}
+var nearness = []step{
+	{From: -273, Colour: bad},
+	{From: 0, Colour: warning},
+	{From: 5, Colour: notice},
+	{From: 10, Colour: "transparent"},
+}
 
 // nearestAlarm lists the transceivers with the least margin, which are not always the hottest.
 func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 	least := bottom(20, margin(s))
 	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perNetdev + ") " + least }
 	return panel{
-		title: "Transceivers nearest to their alarm", unit: "celsius", width: width, height: height,
-		view: table, sort: "-Margin",
-		noValue: "no transceiver reports temperature and threshold",
-		text:    "Margin: the transceiver's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Transceivers without thresholds are left out.",
-		queries: []query{
-			{expr: least},
-			{expr: of(perNetdev, s.of("rdma_transceiver_temperature_celsius"))},
-			{expr: of(perNetdev+", vendor, part_number", s.of("rdma_transceiver_info"))},
+		Title: "Transceivers nearest to their alarm", Unit: "celsius", Width: width, Height: height,
+		View: table, Sort: "-Margin",
+		NoValue: "no transceiver reports temperature and threshold",
+		Text:    "Margin: the transceiver's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Transceivers without thresholds are left out.",
+		Queries: []query{
+			{Expr: least},
+			{Expr: of(perNetdev, s.Of("rdma_transceiver_temperature_celsius"))},
+			{Expr: of(perNetdev+", vendor, part_number", s.Of("rdma_transceiver_info"))},
 		},
-		columns: slices.Concat(where, []column{
+		Columns: slices.Concat(where, []column{
 			portOf,
-			{from: "A", title: "Margin", unit: "celsius", colours: nearness, width: 90},
-			{from: "B", title: "Temperature", unit: "celsius", width: 104},
-			{from: "part_number", title: "Part", width: 130},
-			{from: "vendor", title: "Vendor", width: 85},
+			{From: "A", Title: "Margin", Unit: "celsius", Colours: nearness, Width: 90},
+			{From: "B", Title: "Temperature", Unit: "celsius", Width: 104},
+			{From: "part_number", Title: "Part", Width: 130},
+			{From: "vendor", Title: "Vendor", Width: 85},
 			hidden("netdev"), hidden("C"), cluster, job,
 		}),
 	}
@@ -66,14 +71,14 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 func opticsMargins() panel {
 	p := graph("Lowest temperature margin",
 		"The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.",
-		"celsius", 11, query{lowest(10, perNetdev, margin(devices)), portName})
-	p.height, p.ways, p.points, p.colours = 10, ofHost, weeks,
-		thresholds("transparent", step{0, bad}, step{5, "transparent"})
+		"celsius", 11, line(lowest(10, perNetdev, margin(devices)), portName))
+	p.Height, p.Ways, p.Points, p.Colours = 10, ofHost, weeks,
+		thresholds("transparent", step{From: 0, Colour: bad}, step{From: 5, Colour: "transparent"})
 	return p
 }
 
 // lit returns the lanes of transceivers that have light: a dark one has no power that could be compared.
-func lit(metric string) string { return fmt.Sprintf("%s > %d", devices.of(metric), limitLaneDark) }
+func lit(metric string) string { return fmt.Sprintf("%s > %d", devices.Of(metric), limitLaneDark) }
 
 // spread returns the difference between the highest and the lowest lane of a transceiver.
 func spread(metric string) string {
@@ -84,21 +89,24 @@ func spread(metric string) string {
 func darkLanes() panel {
 	dark := func(direction string) string {
 		power := maxBy(perLane, fmt.Sprintf("%s <= %d",
-			devices.of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
+			devices.Of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
 		return labelled("direction", direction, power)
 	}
+	measured := maxBy(perLane, devices.Of("rdma_transceiver_receive_power_dbm")+" or "+
+		devices.Of("rdma_transceiver_transmit_power_dbm")) + " and on (" + perPort + ") " +
+		maxBy(perPort, devices.Of("rdma_port_state_id")) + " == 4"
 	return panel{
-		title: "Lanes without light", unit: "none", width: 12, height: 7, view: table, sort: "Host",
-		noValue: "none: of how many lanes is in the counts",
-		text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
+		Title: "Lanes without light", Unit: "none", Width: 12, Height: 7, View: table, Sort: "Host",
+		NoValue: "blind: 0 lanes are measured",
+		Text: "Lanes below the limit of RDMATransceiverOutOfRange of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
 			"The panels below leave these lanes out.",
-		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
-			maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},
-		columns: []column{
+		Queries: []query{{Expr: orNone(bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+
+			maxBy(perPort, devices.Of("rdma_port_state_id"))+" == 4"), "direction", "none of $1", measured)}},
+		Columns: []column{
 			instance, hca, portOf,
-			{from: "lane", title: "Lane", width: 50},
-			{from: "direction", title: "Direction", width: 92},
-			{from: "A", title: "Power", unit: "suffix:dBm", width: 100},
+			{From: "lane", Title: "Lane", Width: 50},
+			{From: "direction", Title: "Direction", Width: 114},
+			{From: "A", Title: "Power", Unit: "suffix:dBm", Width: 80},
 			netdev, cluster, job,
 		},
 	}
@@ -107,32 +115,32 @@ func darkLanes() panel {
 // opticsCounts has the faults with the number of transceivers and lanes that are measured.
 func opticsCounts() panel {
 	lanes := "group by (" + perLane + ", direction) (" + labelled("direction", "receive",
-		devices.of("rdma_transceiver_receive_power_dbm")) +
-		" or " + labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")) + ") and on (" +
+		devices.Of("rdma_transceiver_receive_power_dbm")) +
+		" or " + labelled("direction", "transmit", devices.Of("rdma_transceiver_transmit_power_dbm")) + ") and on (" +
 		perPort + ") " +
-		devices.of("rdma_port_state_id") + " == 4"
+		devices.Of("rdma_port_state_id") + " == 4"
 	dark := fmt.Sprintf("(%s <= %d or %s <= %d) and on (%s) %s == 4", labelled("direction", "receive",
-		devices.of("rdma_transceiver_receive_power_dbm")), limitLaneDark,
-		labelled("direction", "transmit", devices.of("rdma_transceiver_transmit_power_dbm")), limitLaneDark, perPort,
-		devices.of("rdma_port_state_id"))
-	active := maxBy(perPort, devices.of("rdma_port_state_id")) + " == 4"
-	read := maxBy(perPort, devices.of("rdma_transceiver_temperature_celsius")) + " or " +
-		maxBy(perPort, devices.of("rdma_transceiver_info", `media="passive_copper"`))
+		devices.Of("rdma_transceiver_receive_power_dbm")), limitLaneDark,
+		labelled("direction", "transmit", devices.Of("rdma_transceiver_transmit_power_dbm")), limitLaneDark, perPort,
+		devices.Of("rdma_port_state_id"))
+	active := maxBy(perPort, devices.Of("rdma_port_state_id")) + " == 4"
+	read := maxBy(perPort, devices.Of("rdma_transceiver_temperature_celsius")) + " or " +
+		maxBy(perPort, devices.Of("rdma_transceiver_info", `media="passive_copper"`))
 	p := counts("Verdict", "Is something dark or too hot, and is it measured?", 3,
 		count{
-			title: "Dark", text: "lanes without light of ports that are ACTIVE.", colour: bad,
-			expr: orZero(dark, lanes), of: "count(" + lanes + ")",
+			Title: "Dark", Text: "lanes without light of ports that are ACTIVE.", Colour: bad,
+			Expr: orZero(dark, lanes), Of: "count(" + lanes + ")",
 		},
 		count{
-			title: "Too hot", text: "transceivers above their own temperature alarm.", colour: warning,
-			expr: orZero("("+margin(devices)+") < 0", margin(devices)), of: "count(" + margin(devices) + ")",
+			Title: "Too hot", Text: "transceivers above their own temperature alarm.", Colour: warning,
+			Expr: orZero("("+margin(devices)+") < 0", margin(devices)), Of: "count(" + margin(devices) + ")",
 		},
 		count{
-			title: "Blind", text: "ACTIVE ports with neither a transceiver that reports its temperature nor a copper cable: not measured.", colour: neutral,
-			expr: orZero("("+active+") unless on ("+perPort+") ("+read+")", active), of: "count(" + active + ")",
+			Title: "Blind", Text: "ACTIVE ports with neither a transceiver that reports its temperature nor a copper cable: not measured.", Colour: neutral,
+			Expr: orZero("("+active+") unless on ("+perPort+") ("+read+")", active), Of: "count(" + active + ")",
 		},
 	)
-	p.height = 7
+	p.Height = 7
 	return p
 }
 
@@ -141,22 +149,19 @@ func opticsFaults() []panel {
 	alerts := alertTable([]scope{hosts + `,alertname=~"RDMATransceiver.+|RDMALinkErrors|RDMALinkWearing"`}, severities,
 		[]column{instance},
 		hca)
-	alerts.height = 7
-	for i, c := range alerts.columns {
-		if c.title == "Meaning" {
-			alerts.columns[i].width = 300
-		}
-	}
-	alerts = alerts.orNone("no alert on transceivers of $1 hosts", hosts.evaluated())
+	alerts.Height = 7
+	alerts = alerts.SetWidths(map[string]uint32{"Meaning": 250, "First": 205, "Where": 130})
+	alerts = alerts.OrNone("no alert on transceivers of $1 hosts", hosts.Evaluated())
 	return []panel{alerts, opticsCounts(), darkLanes(), faulty()}
 }
 
 func opticsLanes() []panel {
+	uneven := step{From: limitLaneImbalance, Colour: warning}
 	lanes := func(title, text, unit, expr string, limits ...step) panel {
-		p := graph(title, text, unit, 8, query{expr, portName})
-		p.ways, p.points = ofHost, weeks
+		p := graph(title, text, unit, 8, line(expr, portName))
+		p.Ways, p.Points = ofHost, weeks
 		if limits != nil {
-			p.colours, p.reach = thresholds("transparent", limits...), limits[0].from
+			p.Colours, p.Reach = thresholds("transparent", limits...), limits[0].From
 		}
 		return p
 	}
@@ -166,10 +171,10 @@ func opticsLanes() []panel {
 	return []panel{
 		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverOutOfRange. "+
 			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB",
-			highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
+			highest(10, perNetdev, spread("rdma_transceiver_receive_power_dbm")), uneven),
 		lanes("Spread of transmitted power",
 			"Difference in dB between the strongest and the weakest laser of a transceiver, the ten widest. A weak one is a fault of this transceiver.",
-			"dB", highest(10, perNetdev, spread("rdma_transceiver_transmit_power_dbm")), step{limitLaneImbalance, warning}),
+			"dB", highest(10, perNetdev, spread("rdma_transceiver_transmit_power_dbm")), uneven),
 		weakest,
 	}
 }
@@ -180,11 +185,11 @@ var ages = []string{"$__range", "7d", "1d", "6h", "1h", "10m"}
 // changeSince returns the change of a reading to now, by how far back there is history: change puts the expressions of
 // now and then together.
 func changeSince(metric string, change func(now, then string) string) string {
-	now := maxBy(perLane, devices.of(metric))
+	now := maxBy(perLane, devices.Of(metric))
 	var parts []string
 	for _, age := range ages {
 		text := strings.Replace(age, "$__range", "time range", 1)
-		parts = append(parts, labelled("compared", text, change(now, maxBy(perLane, devices.of(metric)+" offset "+age))))
+		parts = append(parts, labelled("compared", text, change(now, maxBy(perLane, devices.Of(metric)+" offset "+age))))
 	}
 	return strings.Join(parts, " or on ("+perLane+") ")
 }
@@ -192,20 +197,20 @@ func changeSince(metric string, change func(now, then string) string) string {
 // byPart returns an expression for a reading of transceivers, one series each, with their part numbers.
 func byPart(reading string) string {
 	return reading + " * on (" + perNetdev + ") group_left (part_number) " +
-		maxBy(perNetdev+", part_number", devices.of("rdma_transceiver_info"))
+		maxBy(perNetdev+", part_number", devices.Of("rdma_transceiver_info"))
 }
 
 func opticsAgeing() []panel {
 	aged := func(title, text, unit, expr string, sort string) panel {
 		return panel{
-			title: title, text: text + " Compared with the beginning of the time range, or with the longest of 7d, 1d, 6h, 1h and 10m of which there is history.",
-			unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "no history of 10m, or no readings",
-			queries: []query{{expr: expr}},
-			columns: []column{
+			Title: title, Text: text + " Compared with the beginning of the time range, or with the longest of 7d, 1d, 6h, 1h and 10m of which there is history.",
+			Unit: unit, Width: 12, Height: 9, View: table, Sort: sort, NoValue: "no history of 10m, or no readings",
+			Queries: []query{{Expr: expr}},
+			Columns: []column{
 				instance, hca, portOf,
-				{from: "lane", title: "Lane", width: 50},
-				{from: "A", title: "Change", unit: unit, width: 90},
-				{from: "compared", title: "Over", width: 90},
+				{From: "lane", Title: "Lane", Width: 50},
+				{From: "A", Title: "Change", Unit: unit, Width: 90},
+				{From: "compared", Title: "Over", Width: 90},
 				netdev,
 				cluster, job,
 			},
@@ -213,13 +218,13 @@ func opticsAgeing() []panel {
 	}
 	half := func(title, text, unit, metric string) panel {
 		p := graph(title, text, unit, 12,
-			query{
-				"quantile by (part_number) (0.5, " + byPart("avg by ("+perNetdev+") ("+devices.of(metric)+")") + ")",
+			line(
+				"quantile by (part_number) (0.5, "+byPart("avg by ("+perNetdev+") ("+devices.Of(metric)+")")+")",
 				"median {{part_number}}",
-			},
-			query{"max by (part_number) (" + byPart(maxBy(perNetdev, devices.of(metric))) + ")", "highest {{part_number}}"},
-			query{"min by (part_number) (" + byPart(minBy(perNetdev, devices.of(metric))) + ")", "lowest {{part_number}}"})
-		p.points = weeks
+			),
+			line("max by (part_number) ("+byPart(maxBy(perNetdev, devices.Of(metric)))+")", "highest {{part_number}}"),
+			line("min by (part_number) ("+byPart(minBy(perNetdev, devices.Of(metric)))+")", "lowest {{part_number}}"))
+		p.Points = weeks
 		return p
 	}
 	grown := changeSince("rdma_transceiver_bias_amperes",
@@ -235,32 +240,32 @@ func opticsAgeing() []panel {
 }
 
 func opticsParts() []panel {
-	info := maxBy(perNetdev+", vendor, part_number", devices.of("rdma_transceiver_info"))
+	info := maxBy(perNetdev+", vendor, part_number", devices.Of("rdma_transceiver_info"))
 	with := func(expr string) string {
 		return "(" + expr + ") * on (" + perNetdev + ") group_left (vendor, part_number) " + info
 	}
 	worst := func(op, expr string) query {
-		return query{expr: op + " by (vendor, part_number) (" + with(expr) + ")"}
+		return query{Expr: op + " by (vendor, part_number) (" + with(expr) + ")"}
 	}
 	return []panel{
 		{
-			title: "Transceivers and cables by part", unit: "none", width: grid, height: 10, view: table, sort: "Number",
-			noValue: "none readable",
-			text:    "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
-			queries: []query{
-				{expr: countBy("vendor, part_number", info)},
-				worst("max", maxBy(perNetdev, devices.of("rdma_transceiver_temperature_celsius"))),
+			Title: "Transceivers and cables by part", Unit: "none", Width: grid, Height: 10, View: table, Sort: "Number",
+			NoValue: "none readable",
+			Text:    "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
+			Queries: []query{
+				{Expr: countBy("vendor, part_number", info)},
+				worst("max", maxBy(perNetdev, devices.Of("rdma_transceiver_temperature_celsius"))),
 				worst("min", margin(devices)), worst("max", maxBy(perNetdev,
 					labelled("direction", "receive", spread("rdma_transceiver_receive_power_dbm"))+" or "+
 						labelled("direction", "transmit", spread("rdma_transceiver_transmit_power_dbm")))),
 			},
-			columns: []column{
-				{from: "part_number", title: "Part", width: 160},
-				{from: "A", title: "Number", width: 75},
-				{from: "C", title: "Lowest margin", unit: "celsius", colours: nearness, width: 118},
-				{from: "B", title: "Highest temp.", unit: "celsius", width: 118},
-				{from: "D", title: "Widest spread", unit: "dB", width: 118},
-				{from: "vendor", title: "Vendor"},
+			Columns: []column{
+				{From: "part_number", Title: "Part", Width: 160},
+				{From: "A", Title: "Number", Width: 75},
+				{From: "C", Title: "Lowest margin", Unit: "celsius", Colours: nearness, Width: 118},
+				{From: "B", Title: "Highest temp.", Unit: "celsius", Width: 118},
+				{From: "D", Title: "Widest spread", Unit: "dB", Width: 118},
+				{From: "vendor", Title: "Vendor"},
 			},
 		},
 	}
@@ -269,14 +274,15 @@ func opticsParts() []panel {
 // faulty lists transceivers that do not work.
 func faulty() panel {
 	return panel{
-		title: "Faulty or unreadable transceivers", unit: "none", width: 9, height: 7, view: table,
-		sort: "-State", noValue: "none: what is not measured is in the counts",
-		text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
-		queries: []query{{expr: maxBy(perNetdev+", state",
-			devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
-			" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
-		columns: []column{
-			instance, hca, portOf, {from: "state", title: "State", width: 120}, hidden("netdev"), {from: "A"}, cluster, job,
+		Title: "Unreadable or failed transceivers", Unit: "none", Width: 9, Height: 7, View: table,
+		Sort: "-State", NoValue: "blind: 0 transceivers report their state",
+		Text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before. One with a dark lane or beyond a limit works: it is in the tables beside.",
+		Queries: []query{{Expr: orNone(maxBy(perNetdev+", state",
+			devices.Of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`))+
+			" and on ("+perPort+") ("+maxBy(perPort, devices.Of("rdma_port_was_active"))+" == 1)", "state",
+			"none of $1 unreadable", maxBy(perNetdev, devices.Of("rdma_transceiver_state")))}},
+		Columns: []column{
+			instance, hca, portOf, {From: "state", Title: "State", Width: 170}, hidden("netdev"), {From: "A"}, cluster, job,
 		},
 	}
 }

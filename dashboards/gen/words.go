@@ -1,138 +1,106 @@
 package main
 
-import (
-	"strings"
-
-	"github.com/grafana/grafana-foundation-sdk/go/cog"
-	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-)
-
-// Colours that mean something. Blue, orange and dark red differ in brightness too, so that they can be distinguished
-// without distinguishing red from green, and Grafana adapts them to its light and dark theme. Beside each stands a
-// word.
-const (
-	good    = "blue"
-	notice  = "super-light-orange"
-	remark  = "transparent" // info: no action is urgent
-	warning = "orange"
-	bad     = "dark-red"
-	neutral = "gray"
-)
-
-// kinds are colours of queries: those of Okabe and Ito that show on white and on black. A panel has no more queries
-// than these; its lines of one query are shades of one.
-var kinds = []string{"#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9", "#999999"}
-
-// word is the text and colour of a value.
-type word struct{ value, text, colour string }
-
-// unknown is the word of orUnknown.
-var unknown = word{"-1", "unknown", neutral}
-
-// mappings returns the mappings of words. One whose value ends with a blank stands for all values of that first word
-// that
-// have none of their own.
-func mappings(words ...word) []dashboard.ValueMapping {
-	var rest []dashboard.ValueMapping
-	m := dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{}}
-	for i, w := range words {
-		to := dashboard.ValueMappingResult{Text: &w.text, Color: &w.colour, Index: cog.ToPtr(int32(i))}
-		if !strings.HasSuffix(w.value, " ") {
-			m.Options[w.value] = to
-			continue
-		}
-		rest = append(rest, dashboard.ValueMapping{RegexMap: &dashboard.RegexMap{
-			Type:    dashboard.MappingTypeRegexToText,
-			Options: dashboard.DashboardRegexMapOptions{Pattern: "^" + strings.TrimSpace(w.value) + "( .*)?$", Result: to},
-		}})
-	}
-	return append([]dashboard.ValueMapping{{ValueMap: &m}}, rest...)
-}
-
-// step is the colour of values from one on.
-type step struct {
-	from   float64
-	colour string
-}
-
-// thresholds has a colour for values below the first step, too.
-func thresholds(base string, steps ...step) *dashboard.ThresholdsConfig {
-	t := dashboard.ThresholdsConfig{Mode: dashboard.ThresholdsModeAbsolute, Steps: []dashboard.Threshold{{Color: base}}}
-	for _, s := range steps {
-		t.Steps = append(t.Steps, dashboard.Threshold{Value: &s.from, Color: s.colour})
-	}
-	return &t
-}
-
 // portStates are those of enum ib_port_state.
 var portStates = []word{
-	{"1", "DOWN", bad},
-	{"2", "INIT", warning},
-	{"3", "ARMED", warning},
-	{"4", "ACTIVE", good},
-	{"5", "ACTIVE_DEFER", notice},
+	{Value: "1", Text: "DOWN", Colour: bad},
+	{Value: "2", Text: "INIT", Colour: warning},
+	{Value: "3", Text: "ARMED", Colour: warning},
+	{Value: "4", Text: "ACTIVE", Colour: good},
+	{Value: "5", Text: "ACTIVE_DEFER", Colour: notice},
 }
 
 // physicalStates are those of the InfiniBand specification, PortInfo.PortPhysicalState.
 var physicalStates = []word{
-	{"1", "Sleep", "transparent"},
-	{"2", "Polling", warning},
-	{"3", "Disabled", bad},
-	{"4", "Training", warning},
-	{"5", "LinkUp", good},
-	{"6", "LinkErrorRecovery", warning},
-	{"7", "PhyTest", notice},
+	{Value: "1", Text: "Sleep", Colour: "transparent"},
+	{Value: "2", Text: "Polling", Colour: warning},
+	{Value: "3", Text: "Disabled", Colour: bad},
+	{Value: "4", Text: "Training", Colour: warning},
+	{Value: "5", Text: "LinkUp", Colour: good},
+	{Value: "6", Text: "LinkErrorRecovery", Colour: warning},
+	{Value: "7", Text: "PhyTest", Colour: notice},
 }
 
 // recoveries are the recovery actions of a GPU (nvmlDeviceGpuRecoveryAction_t).
 var recoveries = []word{
 	unknown,
-	{"0", "none", "transparent"},
-	{"1", "reset", warning},
-	{"2", "node reboot", warning},
-	{"3", "drain peer-to-peer jobs", warning},
-	{"4", "drain and reset", warning},
-	{"5", "IMEX domain recovery", warning},
-	{"6", "PCIe bus reset", warning},
-	{"7", "system reboot", warning},
+	{Value: "0", Text: "none", Colour: "transparent"},
+	{Value: "1", Text: "reset", Colour: warning},
+	{Value: "2", Text: "node reboot", Colour: warning},
+	{Value: "3", Text: "drain peer-to-peer jobs", Colour: warning},
+	{Value: "4", Text: "drain and reset", Colour: warning},
+	{Value: "5", Text: "IMEX domain recovery", Colour: warning},
+	{Value: "6", Text: "PCIe bus reset", Colour: warning},
+	{Value: "7", Text: "system reboot", Colour: warning},
 }
 
-var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", remark}, {"0", "none", good}}
+var severities = []word{
+	{Value: "3", Text: "critical", Colour: bad},
+	{Value: "2", Text: "warning", Colour: warning},
+	{Value: "1", Text: "info", Colour: remark},
+	{Value: "0", Text: "none", Colour: good},
+}
 
 // drains are the values of the label drain.
-var drains = []word{{"evict", "evict", "transparent"}, {"cordon", "cordon", "transparent"}, {"no", "no", "transparent"}}
+var drains = []word{
+	{Value: "evict", Text: "evict", Colour: "transparent"},
+	{Value: "cordon", Text: "cordon", Colour: "transparent"},
+	{Value: "no", Text: "no", Colour: "transparent"},
+}
 
-var alertStates = []word{{"firing", "firing", "transparent"}, {"pending", "pending", "transparent"}}
+var alertStates = []word{
+	{Value: "firing", Text: "firing", Colour: "transparent"},
+	{Value: "pending", Text: "pending", Colour: "transparent"},
+}
 
 // worsts are the worst states of what a cell of a grid stands for. Unknown is worse than info.
 var worsts = []word{
-	{"5", "critical", bad}, {"4", "warning", warning}, {"3", "unknown", neutral}, {"2", "info", remark}, {"1", "ok", good},
+	{Value: "5", Text: "critical", Colour: bad},
+	{Value: "4", Text: "warning", Colour: warning},
+	{Value: "3", Text: "unknown", Colour: neutral},
+	{Value: "2", Text: "info", Colour: remark},
+	{Value: "1", Text: "ok", Colour: good},
 }
 
-var direct = []word{{"1", "direct", good}, {"0", "staged", warning}, {"2", "staged (hardware)", "transparent"}}
+var direct = []word{
+	{Value: "1", Text: "direct", Colour: good},
+	{Value: "0", Text: "staged", Colour: warning},
+	{Value: "-1", Text: "staged by job", Colour: warning},
+	{Value: "2", Text: "staged (hardware)", Colour: "transparent"},
+}
 
 // transports are ranks of the transport of a job.
-var transports = []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}
+var transports = []word{
+	{Value: "3", Text: "slow", Colour: warning},
+	{Value: "2", Text: "unknown", Colour: neutral},
+	{Value: "1", Text: "direct", Colour: good},
+}
 
 // sources are where an expected rate or width comes from.
 var sources = []word{
-	{"pin", "site configuration", neutral},
-	{"link_modes", "link modes of both ends", neutral},
-	{"link_partner", "enabled by both ends", neutral},
-	{"siblings", "siblings on this host", neutral},
-	{"high_water_mark", "highest rate of this port so far", neutral},
-	{"capability", "capability of the device", neutral},
+	{Value: "pin", Text: "site configuration", Colour: neutral},
+	{Value: "link_modes", Text: "link modes of both ends", Colour: neutral},
+	{Value: "link_partner", Text: "enabled by both ends", Colour: neutral},
+	{Value: "siblings", Text: "siblings on this host", Colour: neutral},
+	{Value: "high_water_mark", Text: "highest rate of this port so far", Colour: neutral},
+	{Value: "capability", Text: "capability of the device", Colour: neutral},
 }
 
-var answers = []word{{"1", "reachable", good}, {"0", "unreachable", bad}}
+var answers = []word{{Value: "1", Text: "reachable", Colour: good}, {Value: "0", Text: "unreachable", Colour: bad}}
 
 // wrongs are what may be wrong with a link of a fabric.
-var wrongs = []word{{"3", "gone", bad}, {"2", "degraded", warning}, {"1", "unequal settings", notice}}
+var wrongs = []word{
+	{Value: "3", Text: "gone", Colour: bad},
+	{Value: "2", Text: "degraded", Colour: warning},
+	{Value: "1", Text: "unequal settings", Colour: notice},
+}
 
 // smStates are those of SMInfo (IBA 14.2.5.13).
 var smStates = []word{
-	{"3", "master", good},
-	{"2", "standby", "transparent"},
-	{"1", "discovering", notice},
-	{"0", "not active", "transparent"},
+	{Value: "3", Text: "master", Colour: good},
+	{Value: "2", Text: "standby", Colour: "transparent"},
+	{Value: "1", Text: "discovering", Colour: notice},
+	{Value: "0", Text: "not active", Colour: "transparent"},
 }
+
+// okOrFailed are the results of a check.
+var okOrFailed = []word{{Value: "1", Text: "ok", Colour: good}, {Value: "0", Text: "failed", Colour: bad}}

@@ -77,10 +77,10 @@ var inks = map[string]terminal.Ink{
 
 // formatLead returns the lines that say what is wrong, on how many objects, and on which data that is based.
 func (r *Report) formatLead(s Style) string {
-	host, word := words.OneLine(words.HostName(r.Host))+": ", words.OneLine(cmp.Or(r.Headline, r.Verdict))
+	host, word := words.OneLine(words.HostName(r.Host))+": ", words.OneLine(r.HeadlineWord())
 	lead := s.Wrap(host+words.OneLine(r.formatConclusion()), noteIndent)
 	if strings.HasPrefix(lead, host+word) {
-		lead = host + s.Paint(inks[word], word) + lead[len(host+word):]
+		lead = host + s.Paint(inks[cmp.Or(r.Headline, r.Verdict)], word) + lead[len(host+word):]
 	}
 	lines := []string{lead}
 	add := func(line string, ink terminal.Ink) {
@@ -276,7 +276,7 @@ func alignColumns(rows [][]string, indent string) string {
 
 // formatConclusion returns the verdict with its reason: "ok: nothing is wrong: 8 NICs, 8 compute ports healthy".
 func (r *Report) formatConclusion() string {
-	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
+	word := r.HeadlineWord()
 	switch counts := words.Join(", ", r.countFindings(), r.summarise()); {
 	case r.Error != "", r.ExitCode == ExitUnknown && !r.Incomplete:
 		word = verdictUnknown

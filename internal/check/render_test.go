@@ -32,7 +32,7 @@ func TestPending(t *testing.T) {
 		headline string
 		row      string
 	}{
-		"with a range": {0, 10 * time.Minute, 0, "gpu-1: watching: <b>: port down\n1 pending warning.\n", "RDMARanged host, pending for 1m30s of 15m. Until then: no finding, exit code unchanged\n"},
+		"with a range": {0, 10 * time.Minute, 0, "gpu-1: pending warning: <b>: port down\n1 pending warning.\n", "RDMARanged host, pending for 1m30s of 15m. Until then: no finding, exit code unchanged\n"},
 		"may resolve":  {1, 10 * time.Minute, 1, "gpu-1: warning: <b>: port down\n1 pending critical.\n", "RDMAWaiting host, pending for 1m30s of 5m. Until then: a warning\n"},
 		"cannot wait":  {1, 0, 2, "gpu-1: critical: <b>: port down\n1 critical.\n", "RDMAWaiting host, pending for 1m30s of 5m. Reported now, since the host was observed for less than that\n"},
 	} {

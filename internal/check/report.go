@@ -188,6 +188,20 @@ func (r *Report) countWatching() string {
 	return strings.Join(Tally(r.Pending, "%d pending %s", severityCritical, severityWarning), ", ")
 }
 
+// HeadlineWord returns the headline as a reader sees it: in place of watching what is pending.
+func (r *Report) HeadlineWord() string {
+	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
+	if word != headlineWatching {
+		return word
+	}
+	for _, s := range []string{severityCritical, severityWarning} {
+		if slices.ContainsFunc(r.Pending, func(f Finding) bool { return f.Severity == s }) {
+			return "pending " + s
+		}
+	}
+	return word
+}
+
 // Tally returns the number of findings by severity in a format with number and severity. Severities without findings
 // are left out.
 func Tally(findings []Finding, format string, severities ...string) (out []string) {

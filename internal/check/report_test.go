@@ -367,8 +367,8 @@ func TestHeadline(t *testing.T) {
 		line     string
 	}{
 		{"nothing", nil, "ok", ": ok\n"},
-		{"critical", []alerting.Alert{critical}, "watching", ": watching: gpu-1 <b>: port down\n1 pending critical.\n"},
-		{"both", []alerting.Alert{warning, critical, other}, "watching", ": watching: gpu-1 <b>: port down\n1 pending critical, 2 pending warnings.\n"},
+		{"critical", []alerting.Alert{critical}, "watching", ": pending critical: gpu-1 <b>: port down\n1 pending critical.\n"},
+		{"both", []alerting.Alert{warning, critical, other}, "watching", ": pending critical: gpu-1 <b>: port down\n1 pending critical, 2 pending warnings.\n"},
 		{"information alone", []alerting.Alert{info}, "ok", ": ok, 1 pending info\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

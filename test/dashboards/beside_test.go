@@ -84,6 +84,9 @@ func between(since time.Time) string {
 	line("rdma:job_symptom", link+`,symptom="port_down",severity="critical"`, 1)
 	line("port:rdma_port_job_share:ratio", link+`,scheduler="slurm",job_id="48121"`, 0)
 	line("kind:rdma_setting:rollout", `kind="k",affects="setting",setting="mtu",role="compute",value="9000",before="1500"`, 1)
+	onSwitch := `switch="leaf1",switch_port="swp1",priority="3"` // by rules --switch-metrics
+	line("switch:rdma_switch_pfc_sent:total", onSwitch, n)
+	line("switch:rdma_switch_ecn_marked:total", onSwitch, n)
 	line("rdma_host_maintenance_end_timestamp_seconds", port, int(since.Unix())+3600)
 	line("rdma_exporter_build_info", `version="1",revision="1",goversion="go1",goarch="amd64"`, 1)
 	return b.String()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/evidence/fault"
+	"rdma_exporter/internal/words"
 )
 
 // laneFaults are those of lanes of transceivers.
@@ -42,6 +43,7 @@ const (
 	judgedLanes = `lane:rdma_transceiver_lane:judged{$netdev}`
 	judgedPower = `lane:rdma_transceiver_power:judged{$netdev,$direction}`
 	powerLimits = `port:rdma_transceiver_power:limit{$netdev,$direction}`
+	darkLanes   = judgedPower + ` <= {lane-dark-dbm}`
 )
 
 func transceiverBias(f *fault.Fault) fault.Text {
@@ -174,6 +176,10 @@ func transceiverLaneImbalance(f *fault.Fault) fault.Text {
 func transceiverLaneDark(f *fault.Fault) fault.Text {
 	direction := f.Labels["direction"]
 	lanes := fault.Plain(f.Value) + f.Text(directed(f, `count(`+judgedPower+`)`), " of %v", "") + " lanes"
+	if dark := f.LabelsOf(directed(f, darkLanes), "lane"); len(dark) > 0 {
+		lanes = fault.When(len(dark) == 1, "lane ") + fault.When(len(dark) > 1, "lanes ") + words.Join(", ", dark...) +
+			" (" + lanes + ")"
+	}
 	darkest := f.Text(directed(f, `min(`+judgedPower+`)`), dbm, "")
 	action := "Reseat this transceiver, whose laser is off or has failed, then replace it."
 	if direction == "receive" {
