@@ -73,7 +73,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--replay=" + web, "capture", "-o", "-"}, "not a capture"},
 		{[]string{"--config.file=" + dir + "/nope", "check"}, dir + "/nope: no such file or directory"},
 		{[]string{"--config.file=" + dir, quick, "check"}, dir + ": must be a regular file"},
-		{[]string{"--config.file=" + web, quick, "check"}, web + `:1: the file: unknown key "tls_server_config", known keys: cabling, ignore, pins`},
+		{[]string{"--config.file=" + web, quick, "check"}, web + `:1: the file: unknown key "tls_server_config", known keys: cabling, ignore, peers, pins`},
 		{[]string{"--config.file=" + web, quick, "capture", "-o", dir + "/x"}, web + ":1: "},
 		{[]string{"--config.file=" + web}, web + ":1: "},
 		{[]string{"--config.file=" + web, "fabric"}, web + ":1: "},

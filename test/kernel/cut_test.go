@@ -58,9 +58,9 @@ func testCut(t *testing.T, g *guest) {
 	} {
 		g.must(t, command)
 	}
-	nearEnd, farEnd := g.startEnd(t, "rxe1", far), g.startEnd(t, "rxe2", near)
-	g.tellEnd(t, "rxe1", farEnd, "ready")
-	g.tellEnd(t, "rxe2", nearEnd, "ready")
+	ownNumber, peerNumber := g.startEnd(t, "rxe1", far), g.startEnd(t, "rxe2", near)
+	g.tellEnd(t, "rxe1", peerNumber, "ready")
+	g.tellEnd(t, "rxe2", ownNumber, "ready")
 	g.tellEnd(t, "rxe1", "1", "completion 0")
 	known := func(device string) string { return strings.ReplaceAll(pairsSeries("known"), "rxe0", device) }
 	g.expect(t, samples{known("rxe1"): 1, known("rxe2"): 1})

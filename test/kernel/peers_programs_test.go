@@ -19,8 +19,8 @@ import (
 
 const otherAddress = "10.0.2.16"
 
-// end is what a queue pair is connected to.
-type end struct {
+// farEnd is what a queue pair is connected to.
+type farEnd struct {
 	peer    uint32 // number
 	address string
 }
@@ -64,7 +64,7 @@ func (g *guest) gidOf(t *testing.T, address string) (index string) {
 }
 
 // toolConnections are the connections of rdma_cm as iproute2 prints them, by the number of their queue pair.
-func (g *guest) toolConnections(t *testing.T) map[uint32]end {
+func (g *guest) toolConnections(t *testing.T) map[uint32]farEnd {
 	t.Helper()
 	var pairs, ids []struct {
 		LQPN, RQPN uint32
@@ -76,37 +76,37 @@ func (g *guest) toolConnections(t *testing.T) map[uint32]end {
 			t.Fatal(err)
 		}
 	}
-	ends := map[uint32]end{}
+	ends := map[uint32]farEnd{}
 	for _, id := range ids {
 		if id.State == "CONNECT" {
-			ends[id.LQPN] = end{address: netip.MustParseAddrPort(id.Address).Addr().String()}
+			ends[id.LQPN] = farEnd{address: netip.MustParseAddrPort(id.Address).Addr().String()}
 		}
 	}
 	for _, pair := range pairs {
 		if one, ok := ends[pair.LQPN]; ok {
-			ends[pair.LQPN] = end{pair.RQPN, one.address}
+			ends[pair.LQPN] = farEnd{pair.RQPN, one.address}
 		}
 	}
 	return ends
 }
 
 // keptEnds are the ends that the exporter knows, all of one command.
-func (g *guest) keptEnds(command string) (map[uint32]end, error) {
+func (g *guest) keptEnds(command string) (map[uint32]farEnd, error) {
 	groups, err := g.keptGroups()
-	ends := map[uint32]end{}
+	ends := map[uint32]farEnd{}
 	for _, one := range groups {
 		if one.Command != command {
 			err = errors.Join(err, fmt.Errorf("command %q, want %q", one.Command, command))
 		}
 		for _, pair := range one.Pairs {
-			ends[pair[0]] = end{pair[1], addressOf(one.Peer)}
+			ends[pair[0]] = farEnd{pair[1], addressOf(one.Peer)}
 		}
 	}
 	return ends, err
 }
 
 // expectEnds waits until the exporter knows these ends, of two addresses, and nothing else.
-func (g *guest) expectEnds(t *testing.T, command string, want map[uint32]end) {
+func (g *guest) expectEnds(t *testing.T, command string, want map[uint32]farEnd) {
 	t.Helper()
 	g.expect(t, samples{
 		pairsSeries("known"): float64(len(want)), pairsSeries("unknown"): 0, `rdma_port_peers{device="rxe0",port="1"}`: 2,
@@ -139,11 +139,11 @@ func (g *guest) expectNone(t *testing.T) {
 }
 
 // awaitConnections waits until rdma_cm has as many connections, with a peer: it says CONNECT before there is one.
-func (g *guest) awaitConnections(t *testing.T, number int) (found map[uint32]end) {
+func (g *guest) awaitConnections(t *testing.T, number int) (found map[uint32]farEnd) {
 	t.Helper()
 	within(t, patienceOfGuest, func() error {
 		found = g.toolConnections(t)
-		early := slices.ContainsFunc(slices.Collect(maps.Values(found)), func(e end) bool { return e.peer == 0 })
+		early := slices.ContainsFunc(slices.Collect(maps.Values(found)), func(e farEnd) bool { return e.peer == 0 })
 		if early || len(found) != number {
 			return fmt.Errorf("%v, want %d", found, number)
 		}
@@ -173,9 +173,9 @@ var (
 )
 
 // perftestEnds returns the ends that ib_write_bw has printed: in the order of its queue pairs, first its own.
-func perftestEnds(t *testing.T, output string) map[uint32]end {
+func perftestEnds(t *testing.T, output string) map[uint32]farEnd {
 	t.Helper()
-	found := map[string][]end{}
+	found := map[string][]farEnd{}
 	for _, m := range perftestEnd.FindAllStringSubmatch(output, -1) {
 		number, err := strconv.ParseUint(m[2], 0, 24)
 		if err != nil {
@@ -185,14 +185,14 @@ func perftestEnds(t *testing.T, output string) map[uint32]end {
 		for i, part := range parts {
 			parts[i] = strings.TrimPrefix(part, "0")
 		}
-		found[m[1]] = append(found[m[1]], end{uint32(number), strings.Join(parts, ".")})
+		found[m[1]] = append(found[m[1]], farEnd{uint32(number), strings.Join(parts, ".")})
 	}
 	if len(found["local"]) == 0 || len(found["local"]) != len(found["remote"]) {
 		t.Fatalf("%v of\n%s", found, output)
 	}
-	ends := map[uint32]end{}
-	for i, own := range found["local"] {
-		ends[own.peer] = found["remote"][i]
+	ends := map[uint32]farEnd{}
+	for i, near := range found["local"] {
+		ends[near.peer] = found["remote"][i]
 	}
 	return ends
 }
@@ -207,7 +207,7 @@ func testPeersOfPerftest(t *testing.T, g *guest) {
 	eventually(t, func() error { return okWith(g.run("netstat -ltn | grep -q :18515")) })
 	g.must(t, command(otherAddress, "127.0.0.1 >/tmp/client 2>&1 &"))
 	g.expect(t, samples{pairsSeries("known"): 2 * pairs, pairsSeries("unknown"): 0})
-	var got map[uint32]end
+	var got map[uint32]farEnd
 	within(t, patienceOfGuest, func() (err error) {
 		if got, err = g.keptEnds("ib_write_bw"); len(got) != 2*pairs {
 			err = errors.Join(err, fmt.Errorf("%d", len(got)))

@@ -37,9 +37,9 @@ func moved(state uint32, result int32, pathType, lid uint32, peer, device string
 }
 
 // ofKernel makes a record one of a queue pair that no process created. The caller's command stays: a worker thread.
-func ofKernel(record []byte) []byte {
-	clear(record[pairPID:][:4])
-	return record
+func ofKernel(b []byte) []byte {
+	clear(b[pairPID:][:4])
+	return b
 }
 
 func destroyed(number uint32, device string) []byte {
