@@ -148,7 +148,7 @@ check-packaging: $(BIN)/amtool $(BIN)/crane
 
 check-rules: $(BIN)/promtool $(BIN)/pint
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
-	ls rules/tests/*.test.yml | GOGC=400 xargs -P 2 -n 6 $(BIN)/promtool test rules
+	ls rules/tests/*.test.yml | GOGC=400 xargs -P 2 -n 1 $(BIN)/promtool test rules
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 
 .PHONY: contributing
