@@ -187,7 +187,7 @@ func TestWide(t *testing.T) {
 				}
 				room := p.GridPos.W*perUnit - 30
 				for field, title := range x.Options.RenameByName {
-					if slices.Contains([]string{"Cluster", "Job", "Target", "UUID", "Node GUID", "ID", "Way", "Page"}, title) ||
+					if slices.Contains([]string{"Cluster", "Scrape job", "Target", "UUID", "Node GUID", "ID", "Way", "Page"}, title) ||
 						field == "Value" && x.Options.RenameByName["Value #A"] != "" {
 						continue
 					}

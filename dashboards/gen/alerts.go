@@ -42,7 +42,7 @@ func alertTable(of []scope, levels []word, where []column, labelOfDevice column,
 		}, where, []column{
 			{From: "alertname", Title: "Alert", Width: 222, Ways: []way{toRunbook}},
 			{From: "what", Title: "Meaning", Words: meanings, Width: 280},
-			{From: "first", Title: "First", Words: firsts, Width: 240},
+			{From: "first", Title: "First", Words: append(firsts, shared), Width: 240},
 			labelOfDevice,
 			{From: "where", Title: "Where", Width: 150},
 			{From: "alertstate", Title: "State", Words: alertStates, Width: 70},
@@ -61,20 +61,32 @@ func folded(s scope, level word) string {
 	for _, l := range severities[:1+slices.Index(severities, level)] {
 		higher = append(higher, l.Text)
 	}
-	const shared = `scope=~"leaf|switch|rack|rail"`
+	const wide = `scope=~"leaf|switch|rack|rail"`
 	is, atLeast := `severity="`+level.Text+`"`, strings.Join(higher, "|")
 	return fmt.Sprintf("(%s unless (%s and on (%s, alertname, where) %s or %s and on (%[3]s, where) %s))",
 		s.Alerts(is), s.Alerts(`alertstate="pending"`, is), perHost, s.Firing(atLeast),
-		s.Alerts(`alertstate="pending"`, is, shared), s.Firing(atLeast, shared))
+		s.Alerts(`alertstate="pending"`, is, wide), s.Firing(atLeast, wide))
 }
 
-// withMeaning adds the name of an alert with its reason twice, for its meaning and its first action. Alerts without a
-// device have no link to one.
+// withMeaning adds the name of an alert with its reason twice, for its meaning and its first action, which is another
+// if hosts share the cause. Alerts without a device have no link to one.
 func withMeaning(expr string) string {
-	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
-	expr = fmt.Sprintf(`label_join(%s, "what", " ", "alertname", "reason")`, expr)
-	return fmt.Sprintf(`label_join(%s, "first", " ", "alertname", "reason")`, expr)
+	for _, format := range []string{
+		`label_replace(%s, "device", "$$__all", "device", "")`,
+		`label_join(%s, "what", " ", "alertname", "scope")`,
+		`label_join(%s, "first", " ", "alertname", "reason")`,
+		`label_replace(%s, "first", "` + sharedCause + `", "what", "RDMA(PortDown|Link.*|Transceiver.*) (leaf|switch|rack|rail)")`,
+		`label_join(%s, "what", " ", "alertname", "reason")`,
+	} {
+		expr = fmt.Sprintf(format, expr)
+	}
+	return expr
 }
+
+// sharedCause is in place of the alert whose first action is on a host: it would drain all of them.
+const sharedCause = "shared"
+
+var shared = word{Value: sharedCause, Text: "Repair what the ports share (switch, power), not each host"}
 
 // Addresses of the dashboards of a host and of a fabric, by job and instance.
 const (

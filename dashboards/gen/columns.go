@@ -3,7 +3,7 @@ package main
 // Columns that many tables have.
 var (
 	cluster  = column{From: "cluster", Title: "Cluster", Width: 90}
-	job      = column{From: "job", Title: "Job", Width: 165}
+	job      = column{From: "job", Title: "Scrape job", Width: 165}
 	instance = column{
 		From: "host", Title: "Host", Width: 220, Ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)},
 	}

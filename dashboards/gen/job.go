@@ -125,12 +125,12 @@ func jobCounts() []panel {
 				Expr:  "-2 * count((" + state + ") != 4) ^ 0 or 100 * min(" + shareOfJob + ")",
 			},
 			count{
-				Title: "Up", Text: "hosts of the job whose exporter answers.", Share: true,
+				Title: "Hosts up", Text: "hosts of the job whose exporter answers.", Share: true,
 				Of:   "count(" + usedHosts + ")",
 				Expr: percent(usedHosts+" and on ("+perHost+") "+hosts.Of("up")+" == 1", usedHosts),
 			},
 			count{
-				Title: "Pause", Text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", Share: true,
+				Title: "Pause read", Text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", Share: true,
 				Of: "count(" + usedPorts + ")",
 				Expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.Rate("rdma_port_pfc_pause_seconds_total")+" or "+
 					waiting+")", usedPorts),

@@ -11,7 +11,7 @@ var (
 		Query: "label_values(rdma_exporter_build_info, cluster)",
 	}
 	jobs = choice{
-		Name: "job", Label: "Job", Text: "Scrape job of the exporters on hosts.",
+		Name: "job", Label: "Scrape job", Text: "Scrape job of the exporters on hosts.",
 		Query: `label_values(rdma_exporter_build_info{cluster=~"$cluster"}, job)`,
 	}
 	allHosts = choice{
@@ -32,7 +32,7 @@ var (
 		Query: "label_values(rdma_fabric_sweep_failed, cluster)",
 	}
 	fabricJobs = choice{
-		Name: "fabric_job", Label: "Job", Text: "Scrape job of the exporters in fabric mode.",
+		Name: "fabric_job", Label: "Scrape job", Text: "Scrape job of the exporters in fabric mode.",
 		Query: `label_values(rdma_fabric_sweep_failed{cluster=~"$cluster"}, job)`,
 	}
 	anyFabricJobs = choice{
