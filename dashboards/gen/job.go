@@ -118,7 +118,7 @@ func jobCounts() []panel {
 					usedPorts + " and on (" + perPort + ") " + infiniBand + ") == count(" + usedPorts + ")) ^ 0",
 			},
 		),
-		counts("Pace and cover", "In percent; grey: not all.", 8,
+		counts("Pace, and share measured", "In percent; grey: not all.", 8,
 			count{
 				Title: "Slowest port",
 				Text:  "throughput of the slowest port as a share of the median; down: a port of the job is not ACTIVE; unknown while the median is below 1 Gb/s.",
@@ -130,7 +130,7 @@ func jobCounts() []panel {
 				Expr: percent(usedHosts+" and on ("+perHost+") "+hosts.Of("up")+" == 1", usedHosts),
 			},
 			count{
-				Title: "Pause read", Text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", Share: true,
+				Title: "Pause", Text: "ports of the job that measure pause durations (PFC), or on InfiniBand transmit wait.", Share: true,
 				Of: "count(" + usedPorts + ")",
 				Expr: percent(usedPorts+" and on ("+perPort+") ("+hosts.Rate("rdma_port_pfc_pause_seconds_total")+" or "+
 					waiting+")", usedPorts),
