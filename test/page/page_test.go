@@ -98,7 +98,7 @@ func TestPages(t *testing.T) {
 			has: []string{"RDMADeviceFailed", "Kernel log", "mlx5_core command timeout, DESTROY_MKEY"},
 		},
 		{
-			machine: "nccl-ib-disabled", verdict: "Watching", has: []string{"job: tcp", "1 pending warning"},
+			machine: "nccl-ib-disabled", verdict: "Pending warning", has: []string{"job: tcp", "1 pending warning"},
 			counts: map[string]string{".verdict.watching": "1", ".holds li.watching": "1"},
 		},
 		{
