@@ -61,7 +61,7 @@ func folded(s scope, level word) string {
 	for _, l := range severities[:1+slices.Index(severities, level)] {
 		higher = append(higher, l.Text)
 	}
-	const wide = `scope=~"leaf|switch|rack|rail"`
+	const wide = `scope=~"leaf|switch|rack|rail|common"`
 	is, atLeast := `severity="`+level.Text+`"`, strings.Join(higher, "|")
 	return fmt.Sprintf("(%s unless (%s and on (%s, alertname, where) %s or %s and on (%[3]s, where) %s))",
 		s.Alerts(is), s.Alerts(`alertstate="pending"`, is), perHost, s.Firing(atLeast),
@@ -75,7 +75,7 @@ func withMeaning(expr string) string {
 		`label_replace(%s, "device", "$$__all", "device", "")`,
 		`label_join(%s, "what", " ", "alertname", "scope")`,
 		`label_join(%s, "first", " ", "alertname", "reason")`,
-		`label_replace(%s, "first", "` + sharedCause + `", "what", "RDMA(PortDown|Link.*|Transceiver.*) (leaf|switch|rack|rail)")`,
+		`label_replace(%s, "first", "` + sharedCause + `", "what", "RDMA(PortDown|Link.*|Transceiver.*) (leaf|switch|rack|rail|common)")`,
 		`label_join(%s, "what", " ", "alertname", "reason")`,
 	} {
 		expr = fmt.Sprintf(format, expr)

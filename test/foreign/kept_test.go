@@ -80,7 +80,6 @@ var shownNowhere = map[string]string{
 	"capture.json kernel":                     "of the capture only",
 	"config netdev":                           compared,
 	"etc/modules":                             compared,
-	"etc/nccl.conf":                           "NCCL's decision depends on it",
 	"proc/driver/nvidia/version":              "digits and dots",
 	"sys/module/nvidia/taint":                 compared,
 	"usr/lib/modules-load.d/fwupd-msr.conf":   compared,
