@@ -73,9 +73,9 @@ func folded(s scope, level word) string {
 func withMeaning(expr string) string {
 	for _, format := range []string{
 		`label_replace(%s, "device", "$$__all", "device", "")`,
-		`label_join(%s, "what", " ", "alertname", "scope")`,
+		`label_join(%s, "what", " ", "alertname", "where")`,
 		`label_join(%s, "first", " ", "alertname", "reason")`,
-		`label_replace(%s, "first", "` + sharedCause + `", "what", "RDMA(PortDown|Link.*|Transceiver.*) (leaf|switch|rack|rail|common)")`,
+		`label_replace(%s, "first", "` + sharedCause + `", "what", "RDMA(PortDown|Link.*|Transceiver.*) (switch|rack|rail) .+")`,
 		`label_join(%s, "what", " ", "alertname", "reason")`,
 	} {
 		expr = fmt.Sprintf(format, expr)
