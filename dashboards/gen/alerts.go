@@ -119,8 +119,7 @@ func withoutHost(expr string) string {
 }
 
 // withWay adds the addresses of the dashboard and of the page of a host or fabric. What has no instance has neither,
-// and
-// Grafana 12 leaves a link without an address out.
+// and Grafana 12 leaves a link without an address out.
 func withWay(expr, to string) string {
 	expr = fmt.Sprintf(`label_replace(label_join(%s, "way", " ", "job", "instance"), "way", "", "way", " ")`, expr)
 	expr = fmt.Sprintf(`label_replace(%s, "way", %q, "way", "(.+) (.+)")`, expr, to+here)

@@ -63,10 +63,7 @@ func (f *Frame) Conclude(r *check.Report, starting, subject string) {
 		f.Health, f.Word = NotEvaluated, "Unknown"
 	default:
 		f.Health = Health(cmp.Or(r.Headline, r.Verdict))
-		f.Word = f.Health.Heading()
-		if f.Health == Watching {
-			f.Word = Health(r.HeadlineWord()).Heading()
-		}
+		f.Word = Health(r.HeadlineWord()).Heading()
 	}
 	f.Lead = Shorten(cmp.Or(r.Lead(), "No finding on this "+subject+", as far as rules are evaluated."), MaxText)
 	if r.Worst() == "" { // else it begins with the name of an object

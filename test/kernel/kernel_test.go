@@ -480,8 +480,7 @@ func (g *guest) startExporter(t *testing.T, binary string, flags ...string) {
 	})
 	// Some 9p mounts do not allow execution.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
-	g.must(t, "/tmp/rdma_exporter "+strings.Join(flags, " ")+" --web.listen-address=:"+guestPort+" >"+shareMount+
-		"/exporter.log 2>&1 &")
+	g.startAgain(t, strings.Join(flags, " "))
 }
 
 // number returns the content of a file in the guest.

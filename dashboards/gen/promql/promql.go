@@ -62,7 +62,7 @@ func SumBy(labels, expr string) string { return "sum by (" + labels + ") (" + ex
 
 func CountBy(labels, expr string) string { return "count by (" + labels + ") (" + expr + ")" }
 
-// Top and bottom keep n series of a table.
+// Top and Bottom keep n series of a table.
 func Top(n int, expr string) string { return fmt.Sprintf("topk(%d, %s)", n, expr) }
 
 func Bottom(n int, expr string) string { return fmt.Sprintf("bottomk(%d, %s)", n, expr) }
